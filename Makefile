@@ -1,0 +1,42 @@
+# One set-up for every target: .venv is built from pinned versions and rebuilt when they change.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: report test lint bench scores sample docs clean
+.DEFAULT_GOAL := report
+
+$(READY): constraints.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+report: $(READY) ## run the main job on the sample study and say where the report lies
+	$(BIN)/joulebook run sample_data/node -o out/node
+
+test: $(READY) lint ## everything that must hold, in under three minutes
+	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -p no:cacheprovider --nbval-lax --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+scores: $(READY) ## accuracy against known truth, minutes long; writes docs/accuracy.md
+	$(BIN)/python -m pytest tests/scores -m score -n auto
+
+bench: $(READY) ## speed as ratios measured side by side; writes docs/speed.md
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pandas
+	$(BIN)/python -m pytest tests/benchmarks -m bench -s -p no:xdist
+
+sample: $(READY) ## make sample_data again from the simulator
+	$(BIN)/python -m joulebook_pipelines.sample sample_data
+
+docs: $(READY) ## make the reference pages again from the code
+	$(BIN)/python -m joulebook_pipelines.reference docs
+
+clean:
+	rm -rf $(VENV) out dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,325 @@
+"""Offset and drift between two clocks, from the power that two instruments saw of one machine.
+
+True time = clock time - offset_s - drift_ppm * 1e-6 * (clock time - anchor_utc).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import numpy as np
+import polars as pl
+
+from joulebook import align_checks, align_jumps, align_model, align_search, align_trials
+from joulebook.align_model import Fit
+from joulebook.align_signal import COUNTER, Floats, Signal, build
+from joulebook.findings import Finding, Severity
+
+SEARCH_S = 4 * 3600.0
+"""Length of the stretch in which the shift is first looked for [s]: at 100 ppm a clock moves 1.4 s in it."""
+
+SEARCH_SAMPLES = 300
+"""Least number of slow samples in that stretch."""
+
+Z95 = 1.959964
+"""Half width of a 95 % interval in standard errors."""
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Offset and drift of a clock against a reference clock.
+
+    Parameters
+    ----------
+    offset_s, offset_lo, offset_hi
+        Clock minus true time at the anchor, with its 95 % interval [s]; ``None`` where refused.
+    drift_ppm, drift_lo, drift_hi
+        Rate error of the clock with its 95 % interval [1e-6].
+    anchor_utc
+        Middle of the overlap on the clock's own time.
+    residual_s
+        Root mean square by which stretches of the log deviate from the line [s].
+    status
+        ``aligned``, ``assumed`` (offset taken as 0, not measured) or ``refused``.
+    reason
+        Why it is so; for ``aligned`` what it rests on.
+    gain
+        Slow log's change per watt of the fast log's change.
+    window_s, lag_s
+        Averaging window and time constant of the slower log, as declared or found [s].
+    frame
+        One row per sample of the slower log: ``ts_utc`` on the faster log's clock, ``measured_w``, ``before_w`` (what
+        the faster log says without alignment), ``after_w`` (with it) and ``residual_w`` [W].
+    steps
+        Steps of the clock that were found: ``ts_utc``, ``step_s``.
+    findings
+        What the reader should know.
+    """
+
+    offset_s: float | None
+    offset_lo: float | None
+    offset_hi: float | None
+    drift_ppm: float | None
+    drift_lo: float | None
+    drift_hi: float | None
+    anchor_utc: datetime | None
+    residual_s: float | None
+    status: str
+    reason: str
+    gain: float | None
+    window_s: float | None
+    lag_s: float | None
+    frame: pl.DataFrame
+    steps: pl.DataFrame
+    findings: tuple[Finding, ...]
+
+    def _repr_html_(self) -> str:
+        if self.offset_s is None:
+            return f"<p>clock <b>{self.status}</b>: {self.reason}</p>"
+        return (
+            f"<p>clock <b>{self.status}</b>: offset {self.offset_s:.3f} s [{self.offset_lo:.3f}, {self.offset_hi:.3f}], "
+            f"drift {self.drift_ppm:.1f} ppm [{self.drift_lo:.1f}, {self.drift_hi:.1f}] — {self.reason}</p>"
+        )
+
+
+def estimate(
+    reading: pl.DataFrame,
+    reference: pl.DataFrame,
+    *,
+    reading_window_s: float | None = None,
+    reference_window_s: float | None = None,
+    subject: str = "clock",
+) -> Alignment:
+    """Find how far the clock of one log is off the clock of another log of the same machine.
+
+    The finer log is turned into an energy curve, the coarser one is predicted from it through its averaging window,
+    lag or counter, and shift and drift are those that predict it best. The search covers every shift that leaves
+    30 % in common, so wrong time zones are found; they are named in a finding.
+
+    Parameters
+    ----------
+    reading
+        Total power of the clock to be aligned: ``ts_utc``, ``power_w`` [W] and optionally ``span_s`` [s], or
+        ``energy_counter_j`` [J].
+    reference
+        The same of the reference clock.
+    reading_window_s, reference_window_s
+        Averaging window of each sensor [s], 0 = instantaneous; default: the median of ``span_s``, and where that is
+        empty it is found from the data.
+    subject
+        Name of the clock for findings.
+
+    Returns
+    -------
+    Alignment
+        ``refused`` where the logs do not share enough edges, fit several shifts, are flat or unrelated.
+
+    Raises
+    ------
+    ValueError
+        A frame lacks its columns.
+
+    References
+    ----------
+    Z. Yang, K. Adamek, W. Armour, Part-time power measurements, arXiv:2312.02741, for the sensor models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datetime import datetime, timedelta, timezone
+    >>> rng, t0 = np.random.default_rng(1), datetime(2026, 1, 1, tzinfo=timezone.utc)
+    >>> watts = np.repeat(rng.uniform(100, 400, 200), rng.integers(3, 40, 200))[:3000]
+    >>> def log(late_s, noise_w):
+    ...     stamps = [t0 + timedelta(seconds=i + late_s) for i in range(3000)]
+    ...     return pl.DataFrame({"ts_utc": stamps, "power_w": watts + rng.normal(0, noise_w, 3000)})
+    >>> found = estimate(log(7.0, 3.0), log(0.0, 1.0))
+    >>> found.status, round(found.offset_s, 1)
+    ('aligned', 7.0)
+    """
+    ref = build(reference, window_s=reference_window_s)
+    read = build(reading, window_s=reading_window_s, epoch_us=ref.epoch_us)
+    early = align_checks.unusable(read, ref)
+    if early:
+        return refused(early, subject=subject)
+    slow_is_reading = align_checks.slower(read, ref)
+    fast, slow = (ref, read) if slow_is_reading else (read, ref)
+    part = _stretch(slow)
+    found = align_search.find(fast, part, apart_s=1.5 * slow.period_s)
+    if found.shift_s.size == 0:
+        return refused("no common edge: at least one log is flat or they do not overlap", subject=subject)
+    fits = align_trials.refine(fast, part, found)
+    if not fits:
+        return refused("no shift under which the logs explain each other", subject=subject)
+    whole = _grow(fast, slow, part, fits[0])
+    doubt = align_checks.doubt(whole, fits, found, fast, slow)
+    if doubt:
+        return refused(doubt, subject=subject)
+    steps = align_jumps.find(fast, slow, whole)
+    return _result(fast, slow, whole, slow_is_reading=slow_is_reading, steps=steps, subject=subject)
+
+
+def refused(reason: str, *, subject: str = "clock") -> Alignment:
+    """Return the refusal of an alignment: no numbers, only the reason.
+
+    Parameters
+    ----------
+    reason
+        Why.
+    subject
+        Name of the clock.
+
+    Returns
+    -------
+    Alignment
+
+    Examples
+    --------
+    >>> refused("flat power").status
+    'refused'
+    """
+    finding = Finding(
+        "clock-not-aligned", Severity.WARNING, subject, f"The clock could not be aligned: {reason}.", {"reason": reason}
+    )
+    return Alignment(
+        None, None, None, None, None, None, None, None, "refused", reason, None, None, None,
+        _FRAME.clear(), align_jumps.NONE, (finding,),
+    )  # fmt: skip
+
+
+def assumed(anchor_utc: datetime, *, reason: str) -> Alignment:
+    """Return an alignment that takes a clock as right without having measured it.
+
+    Parameters
+    ----------
+    anchor_utc
+        Where the offset is meant.
+    reason
+        Why the clock is believed.
+
+    Returns
+    -------
+    Alignment
+        Offset and drift 0 without an interval.
+
+    Examples
+    --------
+    >>> assumed(datetime(2026, 1, 1, tzinfo=UTC), reason="same host").offset_s
+    0.0
+    """
+    return Alignment(
+        0.0, None, None, 0.0, None, None, anchor_utc, None, "assumed", reason, None, None, None,
+        _FRAME.clear(), align_jumps.NONE, (),
+    )  # fmt: skip
+
+
+_FRAME = pl.DataFrame(
+    schema={
+        "ts_utc": pl.Datetime("us", "UTC"),
+        "measured_w": pl.Float64,
+        "before_w": pl.Float64,
+        "after_w": pl.Float64,
+        "residual_w": pl.Float64,
+    }
+)
+
+
+def _stretch(slow: Signal) -> Signal:
+    """Return the liveliest stretch that is long enough to find the shift in."""
+    t = slow.time_s
+    n = max(int(SEARCH_S / slow.period_s), SEARCH_SAMPLES)
+    if t.size <= 1.5 * n:
+        return slow
+    starts = np.arange(0, t.size - n + 1, max(1, n // 4))
+    value = np.diff(slow.value, prepend=slow.value[0])
+    moved = np.concatenate([[0.0], np.cumsum((value - value.mean()) ** 2 if slow.kind == COUNTER else value**2)])
+    best = int(starts[np.argmax(moved[starts + n] - moved[starts])])
+    return slow.part(slice(best, best + n))
+
+
+def _grow(fast: Signal, slow: Signal, part: Signal, first: Fit) -> Fit:
+    """Widen the fit step by step from the stretch to the whole log, so that drift never slips a whole edge."""
+    lo, hi = np.searchsorted(slow.time_s, [part.time_s[0], part.time_s[-1]])
+    fit = first
+    while lo > 0 or hi < slow.time_s.size - 1:
+        n = hi - lo + 1
+        lo, hi = max(0, lo - n), min(slow.time_s.size - 1, hi + n)
+        fit = _refit(fast, slow.part(slice(lo, hi + 1)), fit) or fit
+    return _refit(fast, slow, fit) or fit
+
+
+def _refit(fast: Signal, slow: Signal, fit: Fit) -> Fit | None:
+    """Fit again with the anchor in the middle of the overlap."""
+    u = slow.time_s + fit.shift_s + fit.drift * (slow.time_s - fit.anchor_s)
+    common = slow.time_s[(u >= fast.time_s[0]) & (u <= fast.time_s[-1])]
+    if common.size < 16:
+        return None
+    anchor = float(common[0] + common[-1]) / 2
+    shift = fit.shift_s + fit.drift * (anchor - fit.anchor_s)
+    return align_model.fit(fast, slow, fit.sensor, shift_s=shift, drift=fit.drift, anchor_s=anchor)
+
+
+def _result(
+    fast: Signal, slow: Signal, fit: Fit, *, slow_is_reading: bool, steps: pl.DataFrame, subject: str
+) -> Alignment:
+    """Turn a fit into the contract's numbers: offset and drift of the reading's clock."""
+    sign = -1.0 if slow_is_reading else 1.0
+    anchor_s = fit.anchor_s if slow_is_reading else fit.anchor_s + fit.shift_s
+    offset, drift = sign * fit.shift_s, sign * fit.drift * 1e6
+    half, half_ppm = align_checks.half_widths(fit, fast, slow)
+    thin = align_checks.drift_doubt(fit, slow)
+    if thin:
+        drift, half_ppm = 0.0, max(half_ppm, Z95 * align_model.PRIOR_DRIFT * 1e6)
+    epoch = slow.epoch_us
+    anchor = datetime.fromtimestamp(0, tz=UTC) + _us(epoch + round(anchor_s * 1e6))
+    base = f"{fit.n} samples, {fit.n_eff:.0f} effective edges"
+    status, reason = "aligned", f"{base}; {thin}" if thin else base
+    result = Alignment(
+        offset, offset - half, offset + half, drift, drift - half_ppm, drift + half_ppm, anchor,
+        float(np.sqrt(np.average(fit.local_s**2, weights=fit.local_se**-2))) if fit.local_s.size else None,
+        status, reason, fit.gain, None if slow.kind == COUNTER else fit.sensor.window_s, fit.sensor.lag_s,
+        _frame(fast, slow, fit), steps, align_checks.flags(offset, half, drift, fit, steps, subject),
+    )  # fmt: skip
+    if len(steps):
+        what = ", ".join(f"{s:+.2f} s at {t:%Y-%m-%d %H:%M:%S}" for t, s in steps.iter_rows())
+        reason = f"the clock stepped ({what}): one offset does not fit; split the source there"
+        none = dict.fromkeys(("offset_s", "offset_lo", "offset_hi", "drift_ppm", "drift_lo", "drift_hi"))
+        return replace(result, status="refused", reason=reason, **none)  # type: ignore[arg-type]
+    return result
+
+
+def _us(microseconds: int) -> "timedelta":  # noqa: UP037
+    from datetime import timedelta  # noqa: PLC0415
+
+    return timedelta(microseconds=microseconds)
+
+
+def _frame(fast: Signal, slow: Signal, fit: Fit) -> pl.DataFrame:
+    """Return the slower log beside what the faster one says it should be, before and after alignment."""
+    curve = align_model.curve(fast, fit.sensor)
+    x = slow.time_s - fit.anchor_s
+    u = slow.time_s + fit.shift_s + fit.drift * x
+    measured, stamps = slow.value, u
+    before = align_model.predict(curve, slow, fit.sensor, slow.time_s)
+    after = align_model.predict(curve, slow, fit.sensor, u)
+    if slow.kind == COUNTER:
+        step = np.diff(slow.time_s)
+        measured, before, after = (np.diff(v) / step for v in (measured, before, after))
+        stamps = u[1:]
+    known = np.isfinite(after)
+    level = float(np.mean(measured[known]) - fit.gain * np.mean(after[known])) if known.any() else 0.0
+    before, after = fit.gain * before + level, fit.gain * after + level
+    return pl.DataFrame(
+        {
+            "ts_utc": pl.Series(np.rint(stamps * 1e6).astype(np.int64) + slow.epoch_us).cast(_FRAME.schema["ts_utc"]),
+            "measured_w": _nulls(measured),
+            "before_w": _nulls(before),
+            "after_w": _nulls(after),
+            "residual_w": _nulls(measured - after),
+        }
+    )
+
+
+def _nulls(a: Floats) -> pl.Series:
+    """Return a series with null for ``nan``."""
+    return pl.Series(a).fill_nan(None)

@@ -1,0 +1,182 @@
+"""When an alignment is to be refused, how wide its interval is, and what its reader should be told."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from joulebook.align_model import PRIOR_DRIFT, Fit
+from joulebook.align_search import Candidates
+from joulebook.align_signal import COUNTER, Signal
+from joulebook.findings import Finding, Severity
+
+LEAST_SAMPLES = 20
+"""Fewest samples of either log."""
+
+LEAST_LLR = 25.0
+"""Least log-likelihood ratio against "no relation"; the best of 1e5 lags reaches about 12 by chance."""
+
+LEAST_R2 = 0.1
+"""Least share of the whitened variance that the relation explains (meters; a counter's rounding hides most of it)."""
+
+LEAST_LEAD = 10.0
+"""Least log-likelihood lead over the next distinct shift."""
+
+MOST_RIVALS = 5
+"""Most other peaks within 0.9 of the best correlation before a signal counts as periodic."""
+
+RIVAL_SHARE = 0.8
+"""Share of the best likelihood at which another shift explains the logs as well as the best."""
+
+LEAST_EDGES = 3.0
+"""Fewest effective edges."""
+
+MOST_DRIFT = 300e-6
+"""Largest believable drift."""
+
+POINT_FLOOR, MEAN_FLOOR, LAG_FLOOR = 0.15, 0.03, 0.02
+"""Errors of the model itself: shares of the fast period for point samples and for means, and of the time constant."""
+
+FLAG_S = (0.4, 0.8)
+"""Offsets at which MLPerf Power synchronises again, and at which its checker fails a session [s]."""
+
+SLIP_S = 900.0
+"""Time zones and daylight saving move clocks by whole quarters of an hour [s]."""
+
+SLIP_REST_S = 300.0
+"""Largest rest beside a whole number of hours that is taken for the clock's own error [s]; a fifth of it for odd
+quarters of an hour."""
+
+Z95 = 1.959964
+
+
+def unusable(reading: Signal, reference: Signal) -> str:
+    """Return why the logs cannot be aligned whatever they show, or nothing."""
+    for name, s in (("reading", reading), ("reference", reference)):
+        if s.time_s.size < LEAST_SAMPLES:
+            return f"the {name} has {s.time_s.size} samples, fewer than {LEAST_SAMPLES}"
+        if np.ptp(s.value) == 0:
+            return f"the {name} is flat: no edge to align by"
+    return ""
+
+
+def slower(reading: Signal, reference: Signal) -> bool:
+    """Return whether the reading is the coarser log: slower, or a counter, or, at equal pace, the larger power.
+
+    The narrower of two scopes predicts the wider one, which has further loads of its own.
+    """
+    pace = reading.period_s / reference.period_s
+    if abs(np.log(pace)) > np.log(1.3):
+        return bool(pace > 1)
+    if (reading.kind == COUNTER) != (reference.kind == COUNTER):
+        return reading.kind == COUNTER
+    if reading.kind == COUNTER:
+        return True
+    return bool(np.mean(reading.value) >= np.mean(reference.value))
+
+
+def floor_s(fit: Fit, fast: Signal) -> float:
+    """Return the standard error that stems from the model, not from noise [s]."""
+    share = MEAN_FLOOR if fit.sensor.held else POINT_FLOOR
+    return float(np.hypot(share * fast.period_s, LAG_FLOOR * fit.sensor.lag_s))
+
+
+def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
+    """Return the half widths of the 95 % intervals of offset [s] and drift [1e-6].
+
+    Noise, the model's own error, and what the resolution of the stamps leaves open. Where stretches of the log
+    scatter more than their standard errors say, the standard error grows with them (Birge).
+    """
+    birge = 1.0
+    if fit.local_s.size >= 4:
+        birge = max(1.0, float(np.sqrt(np.sum((fit.local_s / fit.local_se) ** 2) / (fit.local_s.size - 2))))
+    floor = floor_s(fit, fast)
+    noise = float(np.sqrt(fit.covariance[0, 0])) * birge
+    half = Z95 * np.hypot(noise, floor)
+    stamps = fast.stamp_s + slow.stamp_s
+    lever = max(fit.spread, 1.0)
+    rate = np.hypot(float(np.sqrt(fit.covariance[1, 1])) * birge, floor / lever / 2)
+    rate = Z95 * min(rate, PRIOR_DRIFT) + fast.stamp_rate + slow.stamp_rate
+    return float(np.hypot(half, stamps)), float(rate * 1e6)
+
+
+def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Signal) -> str:
+    """Return why a fit is not believed, or nothing."""
+    if fit.gain <= 0:
+        return "the logs move against each other (gain not above 0)"
+    if fit.llr < LEAST_LLR:
+        return f"no common edge: the logs explain each other no better than chance (log-likelihood {fit.llr:.0f})"
+    if slow.kind != COUNTER and fit.r2 < LEAST_R2:
+        return f"unrelated: one log explains {fit.r2:.1%} of the changes in the other"
+    if fit.n_eff < LEAST_EDGES:
+        return f"too few edges: {fit.n_eff:.1f} effective, {LEAST_EDGES:.0f} needed"
+    if abs(fit.drift) > MOST_DRIFT:
+        return f"drift of {fit.drift * 1e6:.0f} ppm is beyond {MOST_DRIFT * 1e6:.0f} ppm"
+    best = rivals[0]
+    apart = max(1.5 * slow.period_s, 2.0)
+    others = [f for f in rivals[1:] if abs(f.shift_s - best.shift_s) > apart / 2]
+    if others:
+        lead = min(best.n, others[0].n) * (best.llr / best.n - others[0].llr / others[0].n)
+        if lead < LEAST_LEAD:
+            return f"ambiguous: a shift of {others[0].shift_s - best.shift_s:+.1f} s fits as well"
+    alike = sum(f.llr / f.n > RIVAL_SHARE * best.llr / best.n for f in others)
+    if found.rivals > MOST_RIVALS and alike >= 2:
+        return f"periodic: {found.rivals} other shifts fit nearly as well"
+    return _wide(fit, fast, slow)
+
+
+def _wide(fit: Fit, fast: Signal, slow: Signal) -> str:
+    """Return that the interval is too wide to be of use, or nothing."""
+    window = slow.period_s if slow.kind == COUNTER else max(fit.sensor.window_s, slow.period_s)
+    most = max(0.1 * window, 0.25, 1.2 * floor_s(fit, fast))
+    se = float(np.sqrt(fit.covariance[0, 0]))
+    return f"too uncertain: standard error {se:.2f} s, at most {most:.2f} s" if se > most else ""
+
+
+def drift_doubt(fit: Fit, slow: Signal) -> str:
+    """Return why no drift is given, or nothing: the edges must be spread over at least a quarter of the log."""
+    span = float(np.ptp(slow.time_s))
+    # edges spread evenly over a share of the log have a standard deviation of that share over sqrt(12)
+    return "too short for drift: its edges lie in less than a quarter of the log" if (
+        fit.spread * np.sqrt(12) < 0.25 * span
+    ) else ""
+
+
+def flags(
+    offset_s: float, half_s: float, drift_ppm: float, fit: Fit, steps: pl.DataFrame, subject: str
+) -> tuple[Finding, ...]:
+    """Return what the reader of an alignment should know."""
+    out: list[Finding] = []
+    turns = round(offset_s / SLIP_S)
+    rest = offset_s - turns * SLIP_S
+    if turns and abs(rest) <= (SLIP_REST_S if turns % 4 == 0 else SLIP_REST_S / 5):
+        hours = turns / 4
+        out.append(Finding(
+            "clock-zone-slip", Severity.WARNING, subject,
+            f"The clock is off by {hours:+g} h and {rest:+.2f} s: a time zone or daylight-saving slip. "
+            "Declare the right timezone of its sources.",
+            {"slip_s": turns * SLIP_S, "rest_s": rest, "offset_s": offset_s},
+        ))  # fmt: skip
+    off = abs(rest) if out else abs(offset_s)
+    if off > FLAG_S[0]:
+        limit = FLAG_S[1] if off > FLAG_S[1] else FLAG_S[0]
+        severity = Severity.WARNING if off > FLAG_S[1] else Severity.NOTE
+        out.append(Finding(
+            f"clock-off-{limit:g}s".replace(".", ""), severity, subject,
+            f"The clock is off by {offset_s:.2f} s (± {half_s:.2f} s), more than {limit:g} s. It is corrected here; "
+            "synchronise it at the source.",
+            {"offset_s": offset_s, "half_width_s": half_s, "limit_s": limit},
+        ))  # fmt: skip
+    for when, size in steps.iter_rows():
+        out.append(Finding(
+            "clock-stepped", Severity.ERROR, subject,
+            f"The clock stepped by {size:+.2f} s at {when:%Y-%m-%d %H:%M:%S} UTC. Split the source there.",
+            {"step_s": size, "ts_utc": when.isoformat()},
+        ))  # fmt: skip
+    if drift_ppm and abs(drift_ppm) > PRIOR_DRIFT * 1e6:
+        out.append(Finding(
+            "clock-drift", Severity.NOTE, subject,
+            f"The clock drifts by {drift_ppm:.0f} ppm, more than quartz does when it is well.",
+            {"drift_ppm": drift_ppm, "gain": fit.gain},
+        ))  # fmt: skip
+    return tuple(out)

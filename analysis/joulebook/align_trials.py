@@ -1,0 +1,195 @@
+"""Sensor models and shifts tried one after the other; the likelihood decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from joulebook import align_model
+from joulebook.align_model import Fit, Sensor
+from joulebook.align_search import Candidates
+from joulebook.align_signal import COUNTER, INSTANT, Floats, Signal
+
+ALIKE = 2.5
+"""Two logs are of one pace when their periods differ by less than this factor."""
+
+TRIAL_SAMPLES = 4000
+"""Most slow samples on which sensor models and starts are compared."""
+
+FINE_S = 1.0
+"""Coarsest step of the finer search [s]."""
+
+LAG_PERIOD_S = 2.5
+"""Shortest period of a log that may be a lagging controller [s]: faster meters average, they do not creep."""
+
+LAGS_S = (2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 36.0)
+"""Time constants tried for management controllers, which smooth over seconds to half a minute [s]."""
+
+LAG_STEPS = (0.85, 0.92, 0.96, 1.04, 1.08, 1.17)
+"""Factors tried around the best time constant, twice."""
+
+COUNTER_UNITS = 3.0
+"""Units that a counter should advance over one difference, so that its rounding stays small in it."""
+
+MODEL_GAIN = 10.0
+"""Log-likelihood that a lag or a shorter window must gain before it is believed instead of the plainest model."""
+
+
+def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
+    """Return the sensor models that the logs' declarations leave open, the plainest first.
+
+    A fast log that does not say is taken as instantaneous. Of two logs of one pace that do not say, both are taken to
+    report in the same manner: means of a period, or points, which predict each other alike.
+
+    Parameters
+    ----------
+    fast, slow
+        The logs.
+
+    Returns
+    -------
+    list of Sensor
+    """
+    p = slow.period_s
+    alike = p < ALIKE * fast.period_s
+    held = fast.kind == COUNTER or bool(fast.window_s) or (alike and fast.window_s is None)
+    if slow.kind == COUNTER:
+        return [Sensor(0.0, 0.0, held)]
+    if slow.window_s:
+        return [Sensor(slow.window_s, 0.0, held)] + ([Sensor(slow.window_s, 0.0, False)] if alike and held else [])
+    lags = [Sensor(0.0, lag, held) for lag in (0.0, *LAGS_S)]
+    if slow.kind == INSTANT:
+        return lags
+    if alike:
+        return [Sensor(p, 0.0, held)]
+    shorter = [Sensor(w * p, 0.0, held) for w in (0.5, 0.25)]
+    return [Sensor(p, 0.0, held), *shorter, *(lags if p >= LAG_PERIOD_S else lags[:1])]
+
+
+def refine(fast: Signal, slow: Signal, found: Candidates) -> list[Fit]:
+    """Fit the candidates under the sensor model that explains the logs best.
+
+    Parameters
+    ----------
+    fast, slow
+        The logs.
+    found
+        Candidate shifts.
+
+    Returns
+    -------
+    list of Fit
+        Best first; empty where none could be fitted.
+    """
+    few = _middle(slow)
+    best = _best_sensor(fast, few, found)
+    if best is None:
+        return []
+    starts = _distinct(
+        [s for shift in found.shift_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
+    )
+    anchor = _anchor(slow)
+    fits = (align_model.fit(fast, slow, best.sensor, shift_s=s, drift=0.0, anchor_s=anchor) for s in starts)
+    return sorted((f for f in fits if f is not None), key=lambda f: -f.llr / f.n)
+
+
+def scan(fast: Signal, slow: Signal, sensor: Sensor, centre_s: float, *, most: int = 2) -> list[float]:
+    """Return the shifts around a coarse peak at which the changes of both logs agree best.
+
+    The coarse grid cannot tell shifts within its own step apart, and a step of training may be hardly longer.
+
+    Parameters
+    ----------
+    fast, slow
+        The logs.
+    sensor
+        How the slow log sees the fast one.
+    centre_s
+        Coarse shift [s]; a lag or window delays the slow log, so the true shift may be larger by it.
+    most
+        How many local maxima are returned.
+
+    Returns
+    -------
+    list of float
+        Shifts [s], best first.
+    """
+    c = align_model.curve(fast, sensor)
+    reach = 1.5 * slow.period_s + 1.5
+    step = max(min(slow.period_s / 5, FINE_S), fast.period_s / 5)
+    shifts = np.arange(centre_s - reach, centre_s + reach + sensor.lag_s + step, step)
+    y = _changes(slow.value, slow)
+    score = np.array([_agreement(align_model.predict(c, slow, sensor, slow.time_s + s), y, slow) for s in shifts])
+    padded = np.concatenate([[-1.0], score, [-1.0]])
+    tops = np.flatnonzero((score >= padded[:-2]) & (score >= padded[2:]) & (score > 0))
+    return [float(shifts[i]) for i in tops[np.argsort(-score[tops], kind="stable")][:most]]
+
+
+def _changes(v: Floats, slow: Signal) -> Floats:
+    """Return what common slow drifts do not touch: differences, of a counter less their mean and over enough steps."""
+    if slow.kind != COUNTER:
+        return np.diff(v)
+    moves = np.abs(np.diff(slow.value))
+    unit = float(moves[moves > 0].min(initial=np.inf))
+    m = int(np.clip(np.ceil(COUNTER_UNITS * unit / max(float(moves.mean()), 1e-9)), 1, max(slow.value.size // 8, 1)))
+    d = v[m:] - v[:-m]
+    return np.asarray(d - np.nanmean(d))
+
+
+def _agreement(f: Floats, y: Floats, slow: Signal) -> float:
+    """Return the correlation of changes."""
+    keep = np.isfinite(f)
+    if keep.sum() < 32:
+        return -1.0
+    d = _changes(f, slow)
+    keep = np.isfinite(d)
+    a, b = d[keep], y[keep]
+    norm = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / norm if norm > 0 else -1.0
+
+
+def _middle(slow: Signal) -> Signal:
+    """Return the middle of a log."""
+    m = slow.time_s.size // 2
+    return slow.part(slice(max(0, m - TRIAL_SAMPLES // 2), m + TRIAL_SAMPLES // 2))
+
+
+def _anchor(s: Signal) -> float:
+    return float(s.time_s[0] + s.time_s[-1]) / 2
+
+
+def _best_sensor(fast: Signal, few: Signal, found: Candidates) -> Fit | None:
+    """Return the fit under the likeliest sensor model, a time constant refined."""
+    trials = [f for s in sensors(fast, few) if (f := _try(fast, few, s, float(found.shift_s[0]))) is not None]
+    if not trials:
+        return None
+    best = max(trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
+    if best.llr < trials[0].llr + MODEL_GAIN:
+        return trials[0]
+    for _ in range(2 if best.sensor.lag_s else 0):
+        lag = best.sensor.lag_s
+        for factor in LAG_STEPS:
+            sensor = replace(best.sensor, lag_s=lag * factor)
+            start = best.shift_s + sensor.lag_s - best.sensor.lag_s
+            one = align_model.fit(fast, few, sensor, shift_s=start, drift=best.drift, anchor_s=best.anchor_s)
+            if one is not None and one.llr > best.llr:
+                best = one
+    return best
+
+
+def _try(fast: Signal, few: Signal, sensor: Sensor, centre_s: float) -> Fit | None:
+    """Fit from the best start near a coarse shift."""
+    starts = scan(fast, few, sensor, centre_s, most=1)
+    if not starts:
+        return None
+    return align_model.fit(fast, few, sensor, shift_s=starts[0], drift=0.0, anchor_s=_anchor(few))
+
+
+def _distinct(shifts: list[float], apart_s: float) -> list[float]:
+    """Return the shifts without near repeats, in order."""
+    out: list[float] = []
+    for s in shifts:
+        if all(abs(s - o) > apart_s for o in out):
+            out.append(s)
+    return out

@@ -1,0 +1,269 @@
+"""What a run draws in steady state, what the machine draws at rest, and which runs may be averaged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from scipy import stats as distributions
+
+from joulebook import conditions, quiet, segments, stats, totals
+from joulebook.findings import Estimate, Finding, Severity
+
+Array = npt.NDArray[np.float64]
+
+MIN_READINGS: Final = 60
+"""Readings of steady power that a baseline needs."""
+
+CV_LIMIT: Final = 0.25
+"""Coefficient of variation above which a baseline is refused."""
+
+LONG_QUIET_S: Final = 600.0
+"""Quiet time after which a machine is at thermal rest [s]; less is a doubt."""
+
+LEVEL_TOLERANCE_RATIO: Final = 0.03
+"""Stable segments, or quiet stretches, whose levels differ by more do not belong to one baseline."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A mean power and the windows behind it.
+
+    Parameters
+    ----------
+    estimate
+        Mean power [W], or why there is none.
+    frame
+        Windows or runs behind it: ``start_utc``, ``end_utc``, ``n``, ``mean_w`` [W], ``used``, ``reason`` (for
+        combined runs the given rows).
+    findings
+        Doubts, and what differs.
+    """
+
+    estimate: Estimate
+    frame: pl.DataFrame
+    findings: tuple[Finding, ...] = field(default=())
+
+
+def _within(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame) -> pl.DataFrame:
+    """Return the readings inside the windows and outside the holes."""
+
+    def inside(part: pl.DataFrame) -> pl.Expr:
+        stamp = pl.col("ts_utc")
+        pairs = part.select("start_utc", "end_utc").iter_rows()
+        return pl.any_horizontal([stamp.is_between(a, b, closed="both") for a, b in pairs] or [pl.lit(False)])
+
+    return series.filter(inside(windows) & ~inside(holes))
+
+
+def _one_level(windows: pl.DataFrame, level_w: float) -> pl.DataFrame:
+    """Mark the windows whose mean is near the level."""
+    near = (pl.col("mean_w") - level_w).abs() <= LEVEL_TOLERANCE_RATIO * abs(level_w)
+    reason = pl.when(near).then(pl.lit("")).otherwise(pl.lit(f"another level than {level_w:.6g} W"))
+    return windows.select("start_utc", "end_utc", "n", "mean_w", used=near, reason=reason)
+
+
+def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame | None = None) -> Estimate:
+    """Return the mean over the used windows; its interval covers the spread between them.
+
+    Parameters
+    ----------
+    series
+        ``ts_utc``, ``power_w`` [W].
+    windows
+        ``start_utc``, ``end_utc``, ``used``.
+    holes
+        ``start_utc``, ``end_utc`` of what does not count.
+
+    Returns
+    -------
+    Estimate
+        Mean power [W]; refused where no window is used.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> stamp = datetime(2026, 11, 2, tzinfo=UTC)
+    >>> series = pl.DataFrame({"ts_utc": [stamp], "power_w": [5.0]})
+    >>> window_mean(series, pl.DataFrame({"start_utc": [stamp], "end_utc": [stamp], "used": [False]})).reason
+    'no steady readings'
+    """
+    holes = windows.clear() if holes is None else holes
+    used = windows.filter("used")
+    parts = [_within(series, used[k], holes)["power_w"].to_numpy() for k in range(used.height)]
+    watts = np.concatenate([*parts, np.empty(0)])
+    if not watts.size:
+        return Estimate.refused("no steady readings", unit="W", n=0, method="mean of steady windows")
+    parts = [part for part in parts if part.size]
+    pooled = stats.mean_interval(watts)
+    mean = float(watts.mean())
+    means = np.array([part.mean() for part in parts])
+    spread = float(np.ptp(means)) / 2.0 if means.size > 1 else 0.0
+    half, reason = pooled.half_width, pooled.reason
+    if half is None and float(np.ptp(watts)) > 0.0 and watts.size >= MIN_READINGS:
+        # Slow wander holds few independent readings, but what it reached within the windows bounds the mean.
+        blocks = [b for part in parts for b in np.array_split(part, max(part.size // MIN_READINGS, 1))]
+        half = float(max(abs(block.mean() - mean) for block in blocks))
+        reason = f"slow wander: the interval is the reach of means of {MIN_READINGS} readings"
+    if half is None:
+        return Estimate(mean, unit="W", n=int(watts.size), n_eff=pooled.n_eff, method=pooled.method, reason=reason)
+    half = max(half, spread)
+    method = f"mean of {used.height} steady windows"
+    return Estimate(mean, mean - half, mean + half, "W", int(watts.size), pooled.n_eff, method, reason)
+
+
+def mean(power: pl.DataFrame, *, idle_w: float | None = None, cv_limit: float = CV_LIMIT) -> Baseline:
+    """Return the mean power of a run's stable segments, all devices together.
+
+    Parameters
+    ----------
+    power
+        Power frame of one run: ``device``, ``ts_utc``, ``power_w`` [W].
+    idle_w
+        Idle power of the whole, where it is known [W].
+    cv_limit
+        Coefficient of variation above which the baseline is refused.
+
+    Returns
+    -------
+    Baseline
+        ``frame`` has one row a stable segment; those of another level than the longest are not used.
+
+    Raises
+    ------
+    ValueError
+        Where ``power`` lacks a column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datetime import UTC, datetime, timedelta
+    >>> stamps = [datetime(2026, 11, 2, tzinfo=UTC) + timedelta(seconds=s) for s in range(900)]
+    >>> watts = np.repeat([60.0, 500.0], [300, 600]) + np.random.default_rng(2).normal(0.0, 3.0, 900)
+    >>> found = mean(pl.DataFrame({"device": "gpu:0", "ts_utc": stamps, "power_w": watts}))
+    >>> found.estimate.lo < 500.0 < found.estimate.hi
+    True
+    """
+    series = totals.series(power).with_columns(device=pl.lit(""))
+    found = segments.find(series, idle_w=idle_w, cv_limit=cv_limit)
+    stable = found.of("stable").filter(pl.col("n") >= MIN_READINGS)
+    if not stable.height:
+        why = "; ".join(found.of("transient")["reason"].to_list()[:3]) or "no work in the log"
+        estimate = Estimate.refused(f"no stable segment of {MIN_READINGS} readings: {why}", unit="W", n=series.height)
+        empty = _one_level(stable, 0.0)
+        finding = Finding("no-baseline", Severity.WARNING, "run", f"No baseline: {estimate.reason}.")
+        return Baseline(estimate, empty, (*found.findings, finding))
+    longest = stable.sort("n", descending=True)["mean_w"].item(0)
+    windows = _one_level(stable, float(longest))
+    findings = list(found.findings)
+    if not windows["used"].all():
+        other = ", ".join(f"{x:.6g} W" for x in windows.filter(~pl.col("used"))["mean_w"])
+        text = (
+            f"Stable segments lie at several levels; the baseline is the longest, {longest:.6g} W. Left out: {other}."
+        )
+        findings.append(Finding("several-levels", Severity.WARNING, "run", text))
+    return Baseline(window_mean(series, windows, found.of("stall")), windows, tuple(findings))
+
+
+def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
+    """Return the power of the machine at rest, all devices together.
+
+    Parameters
+    ----------
+    power
+        Power frame of the whole log: ``device``, ``ts_utc``, ``power_w`` [W], perhaps ``utilization_ratio``.
+    runs
+        ``start_utc``, ``end_utc`` of the runs; without it work is told from rest by power alone.
+
+    Returns
+    -------
+    Baseline
+        ``frame`` has one row a stretch outside of runs. Refused where none is quiet: the log begins under load, say.
+
+    Raises
+    ------
+    ValueError
+        Where a column is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datetime import UTC, datetime, timedelta
+    >>> stamps = [datetime(2026, 11, 2, tzinfo=UTC) + timedelta(seconds=s) for s in range(1500)]
+    >>> watts = np.repeat([60.0, 500.0], [700, 800]) + np.random.default_rng(2).normal(0.0, 1.0, 1500)
+    >>> found = idle(pl.DataFrame({"device": "gpu:0", "ts_utc": stamps, "power_w": watts}))
+    >>> found.estimate.lo < 60.0 < found.estimate.hi
+    True
+    """
+    series = totals.series(power)
+    if series.height < MIN_READINGS:
+        return _no_idle(f"only {series.height} readings", quiet.EMPTY, series.height)
+    rows = quiet.stretches(series, runs=runs)
+    if not rows.height:
+        return _no_idle("the log holds no quiet time outside of runs", rows, series.height)
+    if not rows["used"].any():
+        why = "; ".join(dict.fromkeys(rows["reason"].to_list()))
+        return _no_idle(f"no stretch outside of runs is quiet ({why})", rows, series.height)
+    longest = rows.filter("used").select(((pl.col("end_utc") - pl.col("start_utc")).dt.total_seconds()).max()).item()
+    findings = []
+    if longest < LONG_QUIET_S - 2.0 * quiet.GUARD_S:
+        text = f"The longest quiet stretch is {longest} s; ten minutes are needed to be sure of thermal rest."
+        findings.append(Finding("short-idle", Severity.NOTE, "idle", text, {"quiet_s": longest}))
+    return Baseline(window_mean(series, rows), rows, tuple(findings))
+
+
+def _no_idle(reason: str, frame: pl.DataFrame, n: int) -> Baseline:
+    estimate = Estimate.refused(reason, unit="W", n=n, method="mean of quiet stretches")
+    text = f"No idle baseline: {reason}. Log ten quiet minutes before a run, or give the idle power."
+    return Baseline(estimate, frame, (Finding("no-idle-baseline", Severity.WARNING, "idle", text),))
+
+
+def combine(runs: pl.DataFrame, *, equal: Sequence[str] = conditions.MUST_BE_EQUAL) -> Baseline:
+    """Combine the baselines of repeated runs; the interval comes from the spread between runs.
+
+    Parameters
+    ----------
+    runs
+        One row a run: ``run_id``, ``mean_w`` [W], and conditions that must be equal.
+    equal
+        Columns that must hold one value.
+
+    Returns
+    -------
+    Baseline
+        Refused where conditions differ; without an interval below three runs.
+
+    Raises
+    ------
+    ValueError
+        Where ``run_id`` or ``mean_w`` is missing, or there are no runs.
+
+    Examples
+    --------
+    >>> combine(pl.DataFrame({"run_id": ["a", "b", "c"], "mean_w": [500.0, 505.0, 495.0]})).estimate.value
+    500.0
+    """
+    missing = [name for name in ("run_id", "mean_w") if name not in runs.columns]
+    if missing or not runs.height:
+        raise ValueError(
+            f"runs: {', '.join(missing) or 'rows'} missing; one row a run with run_id and mean_w is needed"
+        )
+    findings = conditions.differences(runs, equal=equal)
+    if findings:
+        reason = f"runs differ in {', '.join(f.subject for f in findings)}"
+        return Baseline(Estimate.refused(reason, unit="W", n=runs.height, method="mean of runs"), runs, findings)
+    watts = stats.finite(runs["mean_w"].to_numpy())
+    n = int(watts.size)
+    if n == 0:
+        return Baseline(Estimate.refused("no run has a baseline", unit="W", n=0, method="mean of runs"), runs)
+    value = float(watts.mean())
+    if n < 3:
+        reason = f"{n} run{'s' if n > 1 else ''}: the spread between runs is unknown, at least 3 are needed"
+        return Baseline(Estimate(value, unit="W", n=n, method="mean of runs", reason=reason), runs)
+    half = float(distributions.t.ppf(0.975, n - 1)) * float(watts.std(ddof=1)) / math.sqrt(n)
+    return Baseline(Estimate(value, value - half, value + half, "W", n, float(n), "mean of runs"), runs)

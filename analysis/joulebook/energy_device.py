@@ -1,0 +1,228 @@
+"""The energy of one device over one window, with the parts of its uncertainty and what was left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from joulebook import stretches, uncertainty
+from joulebook.stretches import Floats, Stretches
+
+Kind = Literal["instant", "mean", "hold"]
+
+NEAR_PERIODS = 1.5
+"""A bridged step of more periods than this lacks at least one reading."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How readings are turned into stretches of time: the caller's choices, ``None`` = found from the data."""
+
+    kind: Kind | None = None
+    period_s: float | None = None
+    max_gap_s: float | None = None
+    window_s: float = 0.0
+    update_s: float | None = None
+
+
+@dataclass(frozen=True)
+class DeviceEnergy:
+    """One device's energy over the window; times in seconds from the window's start.
+
+    ``unknown_j`` is the most that the open time can add: its length at ``peak_w``, the highest power seen in the
+    window, or in the log where the window has none. It is not a number for a device without any reading.
+    """
+
+    device: str
+    stamp_s: Floats
+    power_w: Floats
+    stretches: Stretches
+    hole_start_s: Floats
+    hole_end_s: Floats
+    first_s: float
+    last_s: float
+    period_s: float | None
+    n: int
+    missing: int
+    method: str
+    reason: str = ""
+    noise_j: float = 0.0
+    edges_j: float = 0.0
+    resolution_j: float = 0.0
+    unknown_j: float = 0.0
+    peak_w: float | None = None
+
+    @property
+    def energy_j(self) -> float:
+        """Energy of the covered time [J]."""
+        return float(self.stretches.energy_j.sum())
+
+    @property
+    def covered_s(self) -> float:
+        """Covered time [s]."""
+        return self.stretches.covered_s
+
+    @property
+    def half_j(self) -> float:
+        """Half width of the interval over the covered time [J]: independent parts, added in squares."""
+        return float(np.sqrt(self.noise_j**2 + self.edges_j**2 + self.resolution_j**2))
+
+
+def _seconds(stamps: pl.Series, origin_us: int) -> Floats:
+    us = stamps.cast(pl.Datetime("us", "UTC")).to_physical().to_numpy()
+    return np.asarray((us - origin_us) / 1e6, dtype=np.float64)
+
+
+def measure(
+    readings: pl.DataFrame, *, device: str, origin_us: int, length_s: float, rule: Rule, attempts: pl.Series | None
+) -> DeviceEnergy:
+    """Return one device's energy from its power readings.
+
+    Parameters
+    ----------
+    readings
+        ``ts_utc``, ``span_s`` [s] and ``power_w`` [W] of this device.
+    device
+        Its name.
+    origin_us, length_s
+        Start of the window [µs since 1970] and its length [s].
+    rule
+        How readings become stretches.
+    attempts
+        Stamps at which the tool asked, with or without success; ``None`` = as the readings.
+    """
+    readings = readings.filter(pl.col("power_w").is_finite())
+    if not readings["ts_utc"].is_sorted():
+        readings = readings.sort("ts_utc", maintain_order=True)
+    stamp, power = _seconds(readings["ts_utc"], origin_us), readings["power_w"].to_numpy()
+    asked = stamp if attempts is None else np.sort(_seconds(attempts.drop_nulls(), origin_us))
+    period = rule.period_s or stretches.median_step_s(asked)
+    limit = rule.max_gap_s if rule.max_gap_s is not None else stretches.bridge_limit_s(period)
+    whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit)
+    seen = (stamp >= 0) & (stamp <= length_s)
+    reach = max(period or 0.0, blur)
+    longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=reach)
+    if held_s:
+        method += f", outer readings held {held_s:.3g} s to the edges"
+    steps = np.diff(stamp[seen])
+    distinct = int((steps > 0).sum()) + int(seen.any())
+    result = DeviceEnergy(
+        device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=stretches.clip(longer, length_s=length_s),
+        hole_start_s=np.zeros(0), hole_end_s=np.zeros(0),
+        first_s=float(stamp[0]) if stamp.size else np.nan, last_s=float(stamp[-1]) if stamp.size else np.nan,
+        period_s=period, n=distinct,
+        missing=0 if period is None else int(((steps > NEAR_PERIODS * period) & (steps <= limit)).sum()),
+        method=method,
+    )  # fmt: skip
+    return judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
+
+
+def _model(
+    stamp: Floats, spans: pl.Series, power: Floats, rule: Rule, *, period_s: float | None, limit_s: float
+) -> tuple[Stretches, float, str]:
+    """Return the stretches, the length over which an edge is blurred [s] and the name of the method."""
+    kind = rule.kind or ("mean" if spans.null_count() < len(spans) else "instant")
+    if kind == "hold":
+        limit = np.inf if rule.max_gap_s is None else rule.max_gap_s
+        return stretches.held(stamp, power, limit_s=limit), 0.0, "held until the next reading"
+    if kind == "mean":
+        span = spans.fill_null(0.0).to_numpy()
+        usual = float(np.median(span))
+        step = stretches.median_step_s(stamp)
+        if step is None or step >= stretches.MOVING_MEAN_STEP * usual:
+            return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
+        rule = replace(rule, window_s=usual)
+    lag = stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s)
+    made = stretches.between_instants(stamp - lag, power, limit_s=limit_s, seen_s=rule.window_s)
+    named = "trapezoid" if lag == 0 else f"trapezoid, stamps moved back {lag:.3g} s"
+    return made, max(period_s or 0.0, rule.window_s), named
+
+
+def measure_counter(
+    deltas: pl.DataFrame, *, device: str, origin_us: int, length_s: float, quantum_j: float
+) -> DeviceEnergy:
+    """Return one device's energy from the differences of its counter; one that is not known is open.
+
+    Parameters
+    ----------
+    deltas
+        ``ts_utc``, ``span_s`` [s], ``energy_j`` [J] and ``kind`` of this device, in order of time.
+    device, origin_us, length_s
+        As for ``measure``.
+    quantum_j
+        Step of the counter [J].
+    """
+    known = deltas.filter((pl.col("span_s") > 0) & pl.col("energy_j").is_not_null())
+    stamp, span = _seconds(known["ts_utc"], origin_us), known["span_s"].to_numpy()
+    power = known["energy_j"].to_numpy() / span
+    read = _seconds(deltas["ts_utc"], origin_us)
+    period = stretches.median_step_s(read)
+    whole = stretches.over_spans(stamp, span, power, limit_s=0.0)
+    longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=period or 0.0)
+    inside = stretches.clip(longer, length_s=length_s)
+    seen = (stamp > 0) & (stamp - span < length_s)
+    method = "difference of a counter" + (f", outer power held {held_s:.3g} s to the edges" if held_s else "")
+    result = DeviceEnergy(
+        device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=inside, hole_start_s=np.zeros(0),
+        hole_end_s=np.zeros(0), first_s=float(read[0]) if read.size else np.nan,
+        last_s=float(read[-1]) if read.size else np.nan, period_s=period,
+        n=int(((read >= 0) & (read <= length_s)).sum()), missing=0, method=method,
+    )  # fmt: skip
+    blur_s = float(np.hypot(_cut_span_s(whole, 0.0), _cut_span_s(whole, length_s)))
+    result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur_s, held_s=held_s)
+    blocks = 1 + int(((result.hole_start_s > 0) & (result.hole_end_s < length_s)).sum())
+    return replace(result, noise_j=0.0, resolution_j=uncertainty.quantum_j(quantum_j, blocks=blocks))
+
+
+def _cut_span_s(whole: Stretches, at_s: float) -> float:
+    """Return the length of the span that an instant cuts, 0 where it falls between spans."""
+    i = int(np.searchsorted(whole.end_s, at_s, side="right"))
+    if i < whole.end_s.size and whole.start_s[i] < at_s:
+        return float(whole.end_s[i] - whole.start_s[i])
+    return 0.0
+
+
+def judged(
+    result: DeviceEnergy, *, power_w: Floats, seen: np.ndarray, length_s: float, blur_s: float, held_s: float
+) -> DeviceEnergy:
+    """Return the result with holes, peak, uncertainty and reason filled in."""
+    s = result.stretches
+    start, end = stretches.holes(s, length_s=length_s)
+    open_s = float((end - start).sum())
+    inside = power_w[seen]
+    ends = np.array([s.power_start_w.max(initial=-np.inf), s.power_end_w.max(initial=-np.inf)])
+    peak = float(max(ends.max(), inside.max(initial=-np.inf)))
+    if not np.isfinite(peak):
+        peak = float(power_w.max(initial=-np.inf))
+    if np.isfinite(peak):
+        result = replace(result, peak_w=peak)
+    result = replace(
+        result, hole_start_s=start, hole_end_s=end, unknown_j=open_s * peak if np.isfinite(peak) else np.nan,
+        reason=_reason(result, power_w, holes=start.size, open_s=open_s, length_s=length_s),
+    )  # fmt: skip
+    if s.start_s.size == 0 or inside.size == 0:
+        return result
+    step_sd = float(np.sqrt(np.mean(np.diff(inside) ** 2) / 2)) if inside.size > 1 else 0.0
+    grain = uncertainty.grain_w(inside)
+    return replace(
+        result,
+        noise_j=uncertainty.noise_j(s),
+        edges_j=uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=float(inside.std())),
+        resolution_j=uncertainty.resolution_j(s, grain=grain, sd_step_w=step_sd),
+    )
+
+
+def _reason(result: DeviceEnergy, power_w: Floats, *, holes: int, open_s: float, length_s: float) -> str:
+    if result.stretches.start_s.size == 0:
+        if power_w.size == 0:
+            return "no readings of power"
+        if result.n == 0:
+            return "no readings in the window"
+        return "the readings in the window do not adjoin: one reading has no duration"
+    if holes == 0:
+        return ""
+    where = "1 place" if holes == 1 else f"{holes} places"
+    return f"{open_s:.6g} s of {length_s:.6g} s not covered, in {where}; open time is in the interval, not in the value"

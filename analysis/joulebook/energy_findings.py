@@ -1,0 +1,118 @@
+"""What the reader of an energy should know about the log behind it: gaps, ends, lost devices, missing readings."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from joulebook.energy_device import DeviceEnergy
+from joulebook.findings import Finding, Severity
+from joulebook.stretches import STAMP_TOLERANCE_S, bridge_limit_s
+
+FULL_COVERAGE = 0.99
+"""Below this covered share a total is called partial; published benchmark rules allow no more to be missing."""
+
+
+def of(devices: list[DeviceEnergy], *, start_utc: datetime, length_s: float) -> tuple[Finding, ...]:
+    """Return the findings of a window, in the order of devices.
+
+    Parameters
+    ----------
+    devices
+        Each device's energy over the window.
+    start_utc, length_s
+        The window's start and length [s].
+
+    Examples
+    --------
+    >>> of([], start_utc=datetime(2026, 1, 1), length_s=1.0)[0].code
+    'no-readings'
+    """
+    if not devices:
+        return (
+            Finding("no-readings", Severity.ERROR, "power", "There is no reading of power at all: no energy is given."),
+        )
+    found: list[Finding] = []
+    ends = [d.last_s for d in devices if d.stretches.start_s.size]
+    for d in devices:
+        if d.stretches.start_s.size == 0:
+            found.append(_no_readings(d))
+            continue
+        found += _gaps(d, start_utc, length_s)
+        found += _ends(d, start_utc, length_s, latest_s=max(ends))
+        found += _missing(d, devices)
+    found += _partial(devices, length_s)
+    return tuple(found)
+
+
+def _text(start_utc: datetime, at_s: float) -> str:
+    at = start_utc + timedelta(seconds=at_s)
+    return at.isoformat(timespec="seconds" if at.microsecond == 0 else "milliseconds").replace("+00:00", "Z")
+
+
+def _no_readings(d: DeviceEnergy) -> Finding:
+    message = f"{d.device} has no energy: {d.reason}. The total is without it; look at the rejects of its source."
+    return Finding("no-readings", Severity.ERROR, d.device, message, {"readings": d.n})
+
+
+def _gaps(d: DeviceEnergy, start_utc: datetime, length_s: float) -> list[Finding]:
+    inner = (d.hole_start_s > 0) & (d.hole_end_s < length_s)
+    if not inner.any():
+        return []
+    seconds = (d.hole_end_s - d.hole_start_s)[inner]
+    longest = int(np.argmax(seconds))
+    place = _text(start_utc, float(d.hole_start_s[inner][longest]))
+    many = "A gap" if seconds.size == 1 else f"{seconds.size} gaps, {seconds.sum():.6g} s together; the longest,"
+    message = (
+        f"{many} of {seconds[longest]:.6g} s from {place} is not bridged: its energy is not in the value and "
+        f"widens the interval upwards by its length times {d.peak_w or 0:.4g} W, the highest power seen."
+    )
+    evidence = {
+        "gaps": int(seconds.size), "seconds": float(seconds.sum()), "longest_s": float(seconds[longest]),
+        "longest_from": place,
+    }  # fmt: skip
+    return [Finding("gap-not-bridged", Severity.WARNING, d.device, message, evidence)]
+
+
+def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: float) -> list[Finding]:
+    found = []
+    covered_from, covered_to = float(d.stretches.start_s[0]), float(d.stretches.end_s[-1])
+    if covered_from > STAMP_TOLERANCE_S and d.first_s > 0:
+        place = _text(start_utc, d.first_s)
+        message = f"The log starts {covered_from:.6g} s after the window, at {place}; the time before is open."
+        found.append(Finding("log-starts-late", Severity.WARNING, d.device, message, {"seconds": covered_from}))
+    short = length_s - covered_to
+    if short <= STAMP_TOLERANCE_S or d.last_s >= length_s:
+        return found
+    last = _text(start_utc, d.last_s)
+    evidence = {"last_reading": last, "seconds": short}
+    if latest_s - d.last_s > bridge_limit_s(d.period_s):
+        message = (
+            f"{d.device} has no reading after {last} while other devices go on: it was lost. "
+            f"Its last {short:.6g} s are open and the total there is that of the others."
+        )
+        found.append(Finding("device-lost", Severity.WARNING, d.device, message, evidence))
+    else:
+        message = f"The log ends at {last}, {short:.6g} s before the window; the time after is open."
+        found.append(Finding("log-ends-early", Severity.WARNING, d.device, message, evidence))
+    return found
+
+
+def _missing(d: DeviceEnergy, devices: list[DeviceEnergy]) -> list[Finding]:
+    if d.missing == 0:
+        return []
+    fewest = min(o.missing for o in devices)
+    if len(devices) > 1 and d.missing > fewest:
+        message = f"In {d.missing} places {d.device} lacks a reading that others have: short ticks, bridged straight."
+        return [Finding("short-tick", Severity.NOTE, d.device, message, {"places": d.missing})]
+    message = f"In {d.missing} places a reading is missing; a straight line bridges them."
+    return [Finding("missing-readings", Severity.NOTE, d.device, message, {"places": d.missing})]
+
+
+def _partial(devices: list[DeviceEnergy], length_s: float) -> list[Finding]:
+    ratio = sum(d.covered_s for d in devices) / (len(devices) * length_s)
+    if ratio >= FULL_COVERAGE:
+        return []
+    message = f"Readings cover {100 * ratio:.3g} % of the window: the value is that part, the interval holds the rest."
+    return [Finding("partial-coverage", Severity.WARNING, "total", message, {"coverage_ratio": ratio})]

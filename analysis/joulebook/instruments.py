@@ -1,0 +1,110 @@
+"""Which readings of a scope a number is made from, where several instruments saw the same watts.
+
+Two instruments of one boundary are two witnesses, never two parts: one is chosen, with the reason, and the others serve
+for comparison.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+FAMILIES = ("meter", "sensor", "model")
+"""From most to least trusted: an instrument in the supply line, the device's own sensor, a tracker's estimate."""
+
+ENOUGH_COVERAGE = 0.95
+"""An instrument that covers less of the run yields to one that covers more."""
+
+WHOLE = frozenset({"node", "rack", "facility", "components", "gpu", "cpu", "dram"})
+"""Devices that stand for all of their scope: where one is there, its parts are not added to it."""
+
+CHOICE_SCHEMA = {
+    "host": pl.String, "scope": pl.String, "source_id": pl.Int32, "device": pl.String, "chosen": pl.Boolean,
+    "coverage_ratio": pl.Float64, "reason": pl.String,
+}  # fmt: skip
+
+
+def choose(channels: pl.DataFrame) -> pl.DataFrame:
+    """Choose one instrument for every host and scope.
+
+    Parameters
+    ----------
+    channels
+        One row a channel that has readings in the window: ``host, scope, source_id, adapter, clock, family, device,
+        period_s, n, coverage_ratio``.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``host, scope, source_id, device, chosen, coverage_ratio, reason``, same rows.
+
+    Examples
+    --------
+    >>> row = {"host": "n", "scope": "node", "clock": "c", "n": 9, "period_s": 1.0, "device": "node", "coverage_ratio": 1.0}
+    >>> both = pl.DataFrame([
+    ...     row | {"source_id": 1, "adapter": "ipmitool", "family": "sensor"},
+    ...     row | {"source_id": 2, "adapter": "meter-csv", "family": "meter"},
+    ... ])
+    >>> choose(both).filter("chosen")["source_id"].to_list()
+    [2]
+    """
+    if channels.is_empty():
+        return pl.DataFrame(schema=CHOICE_SCHEMA)
+    ranked = _ranked(_one_source_a_device(_whole_or_parts(channels)))
+    return ranked.select(
+        "host", "scope", pl.col("source_id").cast(pl.Int32), "device", "chosen", "coverage_ratio", "reason"
+    ).sort("host", "scope", "source_id", "device")
+
+
+def _whole_or_parts(channels: pl.DataFrame) -> pl.DataFrame:
+    """Set aside the parts of an instrument that reads their whole as well."""
+    instrument = ["host", "scope", "adapter", "clock"]
+    whole = pl.col("device").is_in(sorted(WHOLE)) | (pl.col("device") == pl.col("scope"))
+    part_beside = ~whole & whole.any().over(instrument)
+    reason = pl.when(part_beside).then(pl.lit("part of another reading of the same instrument")).otherwise(pl.lit(""))
+    return channels.with_columns(
+        usable=~part_beside & (pl.col("scope") != "part") & (pl.col("scope") != ""), reason=reason
+    )
+
+
+def _one_source_a_device(channels: pl.DataFrame) -> pl.DataFrame:
+    """Keep one of the files in which the same device was logged over the same time; rotated parts do not overlap."""
+    key = ["host", "scope", "adapter", "clock", "device"]
+    overlapping = (pl.col("coverage_ratio").sum().over(key) > 1.5) & (pl.len().over(key) > 1)
+    best = pl.col("n").rank("ordinal", descending=True).over(key) == 1
+    twice = overlapping & ~best
+    reason = pl.when(twice).then(pl.lit("the same device is in another file of the study")).otherwise("reason")
+    return channels.with_columns(usable=pl.col("usable") & ~twice, reason=reason)
+
+
+def _ranked(channels: pl.DataFrame) -> pl.DataFrame:
+    """Choose the instrument with enough coverage, then the most trusted kind, then the densest."""
+    family = pl.col("family").replace_strict({f: i for i, f in enumerate(FAMILIES)}, default=len(FAMILIES))
+    instruments = (
+        channels.filter("usable")
+        .group_by("host", "scope", "adapter", "clock")
+        .agg(
+            covered=pl.col("coverage_ratio").sum() / pl.col("device").n_unique(),
+            rank=family.min(),
+            step_s=pl.col("period_s").median(),
+        )
+        .with_columns(short=pl.col("covered") < ENOUGH_COVERAGE)
+        .sort("short", "rank", "covered", "step_s", "adapter", "clock", descending=[False, False, True, False, False, False],
+              nulls_last=True)
+        .with_columns(place=pl.int_range(pl.len()).over("host", "scope"), best=pl.col("adapter").first().over("host", "scope"))
+    )  # fmt: skip
+    instruments = instruments.with_columns(best_short=pl.col("short").first().over("host", "scope"))
+    joined = channels.join(
+        instruments.select("host", "scope", "adapter", "clock", "place", "best", "short", "best_short"),
+        on=["host", "scope", "adapter", "clock"], how="left",
+    )  # fmt: skip
+    chosen = pl.col("usable") & (pl.col("place") == 0)
+    why = (
+        pl.when(chosen & (pl.len().over("host", "scope") == 1)).then(pl.lit("the only reading of its scope"))
+        .when(chosen).then(pl.lit("used"))
+        .when(pl.col("reason") != "").then("reason")
+        .when(~pl.col("usable")).then(pl.lit("belongs to no boundary"))
+        .when(pl.col("short") & ~pl.col("best_short"))
+        .then(pl.format("covers {} of the run; {} covers more", pl.col("coverage_ratio").round(2), "best"))
+        .otherwise(pl.format("a second witness of the scope; {} is used", "best"))
+    )  # fmt: skip
+    return joined.with_columns(chosen=chosen.fill_null(value=False), reason=why)

@@ -1,0 +1,199 @@
+"""Which phases a fit can tell apart, which only together, which not at all; and how far each energy may be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from joulebook.occupancy import Floats, Series, Timeline
+from joulebook.phase_regression import Fit, Sensor, batched
+
+MIN_READINGS = 2
+"""A phase with fewer readings has no number [1]."""
+
+MIN_PERIODS = 20.0
+"""Phases shorter than two reading intervals need so many reading intervals in all [1]."""
+
+MAX_RELATIVE_SE = 0.30
+"""Above this relative standard error a phase is merged with the one it is confused with [1]."""
+
+MAX_VIF = 1e4
+"""Above this variance inflation two phases cannot be told apart, however small the residual [1]."""
+
+LONG_PERIODS = 10.0
+"""A phase that lasts so many reading intervals is integrated, its edges being a small share [1]."""
+
+RARE = 20
+"""With fewer stretches than this the edges of a phase do not average out [1]."""
+
+UNSEEN_SHARE = 0.9
+"""A sensor that averages over less than this share of its interval may alias a fast load [1]."""
+
+BEAT_PERIODS = 150.0
+"""Beats between such a load and the sampling average out over so many reading intervals [1]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a split rests on: phases, readings, sensor model, reach of the search [s] and whether it failed."""
+
+    line: Timeline
+    data: tuple[Series, ...]
+    sensor: Sensor
+    reach_s: float
+    at_edge: bool
+
+    @property
+    def interval_s(self) -> float:
+        """Time that one reading speaks for [s]."""
+        return max(self.sensor.window_s, max(d.period_s for d in self.data))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One phase, or several that cannot be told apart; ``reason`` says why it has no number."""
+
+    names: tuple[str, ...]
+    energy_j: float
+    half_width_j: float
+    seconds: float
+    n: int
+    long: bool
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Names joined by a plus."""
+        return "+".join(self.names)
+
+
+def find(case: Case, fit: Fit) -> tuple[Part, ...]:
+    """Group the labels of a fit into parts that have a number, and name those that have not.
+
+    Parameters
+    ----------
+    case
+        What the split rests on.
+    fit
+        Powers by label.
+
+    Returns
+    -------
+    tuple of Part
+        Every label of the fit is in one part.
+    """
+    line, interval = case.line, case.interval_s
+    seconds, count = line.seconds[fit.columns], line.stretches[fit.columns]
+    energy = fit.power_w.sum(axis=0) * seconds
+    mean_s = seconds / count
+    short = mean_s < 2 * interval
+    little = (fit.n < MIN_READINGS) | (short & (seconds < MIN_PERIODS * interval))
+    free = little | (mean_s >= LONG_PERIODS * interval)
+    groups = _groups(fit, energy, free)
+    if len(groups) == 1 and len(groups[0]) > 1:
+        little[:], why = True, "every reading holds the same mix of phases: they cannot be told apart"
+    else:
+        why = "readings are too few"
+    half = _half_widths(case, fit, groups, mean_s >= LONG_PERIODS * interval)
+    parts = []
+    for members, width in zip(groups, half, strict=True):
+        reason = ""
+        if little[members].any():
+            reason = why if len(groups) == 1 else f"{int(fit.n[members].max())} {why}: {seconds[members].sum():.3g} s"
+        elif case.at_edge and short[members].any():
+            reason = "shorter than two reading intervals, and the clock error was not found"
+        parts.append(Part(
+            tuple(sorted(line.names[int(k)] for k in fit.columns[members])), float(energy[members].sum()), float(width),
+            float(seconds[members].sum()), int(fit.n[members].max()),
+            bool((mean_s[members] >= LONG_PERIODS * interval).all()), reason,
+        ))  # fmt: skip
+    return tuple(parts)
+
+
+def _groups(fit: Fit, energy: Floats, free: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """Join each phase that is too uncertain with the one its estimate trades energy with, until none is left."""
+    size = len(energy)
+    groups = [np.array([k]) for k in range(size)]
+    cov = fit.covariance
+    while len(groups) > 1:
+        sums = np.array([np.isin(np.arange(size), g) for g in groups], dtype=float)
+        total, between = sums @ energy, sums @ cov @ sums.T
+        se = np.sqrt(np.maximum(np.diag(between), 0))
+        bad = se / np.maximum(total, 1e-12) / MAX_RELATIVE_SE
+        for i, g in enumerate(groups):
+            if free[g].all():
+                bad[i] = 0.0
+            elif len(g) == 1 and fit.columns[g[0]] == 0:
+                bad[i] = 0.0
+            elif len(g) == 1 and fit.vif[g[0]] > MAX_VIF:
+                bad[i] = max(float(bad[i]), float(fit.vif[g[0]] / MAX_VIF))
+        worst = int(np.argmax(bad))
+        if bad[worst] <= 1:
+            break
+        pull = between[worst] / np.maximum(se * se[worst], 1e-300)
+        pull[worst] = np.inf
+        partner = int(np.argmin(pull))
+        joined = np.sort(np.concatenate([groups[worst], groups[partner]]))
+        groups = [g for i, g in enumerate(groups) if i not in (worst, partner)] + [joined]
+    return sorted(groups, key=lambda g: int(g[0]))
+
+
+def _half_widths(case: Case, fit: Fit, groups: list[NDArray[np.int64]], long: NDArray[np.bool_]) -> Floats:
+    """Return half of the 95 % interval of each group's energy [J]: readings and, for rare or long phases, edges."""
+    interval = case.interval_s
+    sums = np.array([np.isin(np.arange(len(fit.columns)), g) for g in groups], dtype=float).T
+    influence, direct = fit.influence @ sums, fit.direct @ sums
+    seconds, count = case.line.seconds[fit.columns] @ sums, case.line.stretches[fit.columns] @ sums
+    steady = np.array([bool(long[g].all()) for g in groups])
+    rare = steady | (count < RARE)
+    covered = np.maximum(np.diag(sums.T @ fit.covariance @ sums), np.einsum("ij,ij->j", influence, influence))
+    noise = np.where(steady, fit.roughness_j2 @ sums, covered)
+    n = np.array([int(fit.n[g].max()) for g in groups])
+    near = student.ppf(0.975, np.maximum(n - 1, 2)) * np.sqrt(noise)
+    beats, freedom = batched(direct)
+    blind = case.sensor.window_s < UNSEEN_SHARE * interval
+    beaten = rare & (seconds < BEAT_PERIODS * interval * count) & (~steady | blind)
+    far = student.ppf(0.975, freedom) * np.sqrt(np.where(beaten, beats, 0.0))
+    squares, bound = _edges(case, fit, groups)
+    spread: Floats = np.hypot(np.maximum(near, far), 1.96 * np.sqrt(np.where(rare, squares, 0.0)))
+    return spread if case.reach_s > 0 else spread + bound
+
+
+def _edges(case: Case, fit: Fit, groups: list[NDArray[np.int64]]) -> tuple[Floats, Floats]:
+    """Return variance [J²] and bound [J] of the energy that edges may put on the wrong side."""
+    size = len(case.line.names)
+    level, owner = np.zeros(size), np.full(size, -1)
+    level[fit.columns] = fit.power_w.sum(axis=0)
+    for i, g in enumerate(groups):
+        owner[fit.columns[g]] = i
+    at = case.line.label[np.diff(case.line.breaks_s) > 0]
+    left, right = owner[at[:-1]], owner[at[1:]]
+    step = np.where((left != right) & (left >= 0) & (right >= 0), np.abs(np.diff(level[at])) * case.interval_s, 0.0)
+    left, right = np.maximum(left, 0), np.maximum(right, 0)
+    squares = np.bincount(left, step**2, len(groups)) + np.bincount(right, step**2, len(groups))
+    bound = np.bincount(left, step, len(groups)) + np.bincount(right, step, len(groups))
+    return squares / 12, bound / 2
+
+
+def largest_edge_j(case: Case, fit: Fit) -> float:
+    """Return the largest energy that one edge may put on the wrong side [J]: half an interval times the step in power.
+
+    Parameters
+    ----------
+    case
+        What the split rests on.
+    fit
+        Powers by label.
+
+    Returns
+    -------
+    float
+        Energy [J].
+    """
+    level = np.zeros(len(case.line.names))
+    level[fit.columns] = fit.power_w.sum(axis=0)
+    steps = np.abs(np.diff(level[case.line.label]))
+    return float(steps.max() * case.interval_s / 2) if len(steps) else 0.0

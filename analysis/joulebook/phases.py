@@ -1,0 +1,237 @@
+"""Energy, share and power of each phase; parts and remainder equal the whole."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+import polars as pl
+
+from joulebook import occupancy, phase_findings, phase_parts, phase_regression
+from joulebook.findings import Estimate, Finding, Severity
+from joulebook.occupancy import OTHER, Series, Timeline
+from joulebook.phase_parts import MIN_READINGS, Case, Part
+from joulebook.phase_regression import Fit, Sensor
+
+CLOCK_ERROR_S = 0.8
+"""Largest clock error between log and phases that is searched [s]: the limit that MLPerf's checker tolerates."""
+
+MIN_STRETCHES = 20
+"""Fewer stretches than this carry too little to fit a clock error [1]."""
+
+MIN_REPEATS = 5.0
+"""Phases have to come back so often, on average, for a clock error to be told from a change inside of phases [1]."""
+
+RESCALE_RANGE = (0.97, 1.03)
+"""Integral over fitted sum [1]: outside of it the fit does not describe the readings."""
+
+ENOUGH_COVERAGE = 0.99
+"""Below this covered share of the window the split rests on phases seen elsewhere [1]."""
+
+SCHEMA = {
+    "phase": pl.String, "energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64, "share_ratio": pl.Float64,
+    "power_w": pl.Float64, "seconds": pl.Float64, "n": pl.Int64, "method": pl.String, "reason": pl.String,
+}  # fmt: skip
+"""Columns of the frame of an attribution."""
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """Where the energy of a window went.
+
+    Parameters
+    ----------
+    frame
+        One row a phase and one for ``other``: ``phase``, ``energy_j`` with ``lo`` and ``hi``, ``share_ratio``,
+        ``power_w``, ``seconds``, ``n`` (readings that touch it), ``method``, ``reason``. Phases without a number have
+        null and a reason; their energy is in ``other``. Energies of the rows add up to ``total``.
+    total
+        Energy of the window [J].
+    shift
+        Stamps of the readings minus those of the phases [s], where fitted.
+    sensor
+        Averaging window, lag and shift that the split used; ``None`` without readings.
+    rescale_ratio
+        Integral over the sum of the fitted energies.
+    findings
+        What the reader should know.
+    """
+
+    frame: pl.DataFrame
+    total: Estimate
+    shift: Estimate
+    sensor: Sensor | None
+    rescale_ratio: float
+    findings: tuple[Finding, ...]
+
+
+def attribute(
+    power: pl.DataFrame,
+    phases: pl.DataFrame,
+    *,
+    start_utc: datetime,
+    end_utc: datetime,
+    window_s: float | None = None,
+    total_j: float | None = None,
+    clock_error_s: float = CLOCK_ERROR_S,
+) -> Attribution:
+    """Split the energy of a window over its phases.
+
+    Each reading is the mean over a window and so a mix of phases. Powers by phase are fitted to the mixes, weighted by
+    the time each reading stands for, with clock error and sensor lag; energy is power times time, rescaled to the
+    integral. Inner phases have the time where phases are nested; time in several phases at once is a row of its own.
+
+    Parameters
+    ----------
+    power
+        Columns ``device``, ``ts_utc``, ``power_w``, optionally ``span_s``; one scope.
+    phases
+        Columns ``phase``, ``start_utc``, ``end_utc``.
+    start_utc, end_utc
+        Window, half-open.
+    window_s
+        Window that the sensor averages over [s]. Default: the median of ``span_s``, else found from the readings.
+    total_j
+        Energy of the window from elsewhere [J]; default: integral of the readings.
+    clock_error_s
+        Largest clock error to search [s]; 0 where the clocks are one.
+
+    Returns
+    -------
+    Attribution
+        Energies, total, sensor model, findings.
+
+    Raises
+    ------
+    ValueError
+        The window is empty, or an option is negative.
+
+    References
+    ----------
+    Mukhanov et al. 2017, doi:10.1145/3050436. Lang and Rünger 2013, doi:10.1007/978-3-642-40047-6_28.
+
+    Examples
+    --------
+    >>> from datetime import timedelta, timezone
+    >>> t0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    >>> at = lambda s: t0 + timedelta(seconds=s)
+    >>> power = pl.DataFrame({"device": "gpu:0", "ts_utc": [at(s) for s in range(101)],
+    ...                       "power_w": [100.0] * 51 + [300.0] * 50})
+    >>> marks = pl.DataFrame({"phase": ["load", "work"], "start_utc": [at(0), at(50)], "end_utc": [at(50), at(100)]})
+    >>> split = attribute(power, marks, start_utc=t0, end_utc=at(100))
+    >>> split.frame["phase"].to_list(), round(sum(split.frame["share_ratio"]), 9)
+    (['load', 'work', 'other'], 1.0)
+    """
+    _check(start_utc, end_utc, window_s, clock_error_s)
+    line = occupancy.timeline(phases, start_utc=start_utc, end_utc=end_utc)
+    margin = 2 * (max(window_s or 0.0, 1.0) + clock_error_s)
+    data = occupancy.series(power, start_utc=start_utc, end_utc=end_utc, margin_s=margin)
+    length = float(line.breaks_s[-1])
+    data = tuple(d for d in data if np.count_nonzero((d.t_s >= 0) & (d.t_s <= length)) >= MIN_READINGS)
+    if not data:
+        return _unknown(line, "no device has two readings in the window")
+    if window_s is None and "span_s" in power.columns and power["span_s"].null_count() < power.height:
+        window_s = float(np.asarray(power["span_s"].drop_nulls().median(), dtype=float))
+    period = max(d.period_s for d in data)
+    declared = window_s is not None
+    if window_s is not None:
+        window_s = max(window_s, phase_regression.WINDOW_PERIODS[0] * period)
+    repeats = line.stretches[line.seconds > 0]
+    joint = clock_error_s > 0 and repeats.sum() >= max(MIN_STRETCHES, MIN_REPEATS * len(repeats))
+    reach = clock_error_s if joint else 0.0
+    sensor, edge = phase_regression.search(
+        data, line, window_s=window_s, clock_error_s=reach, fit_lag=joint
+    )
+    if edge:
+        sensor, _ = phase_regression.search(data, line, window_s=window_s, clock_error_s=0.0, fit_lag=False)
+    case = Case(line, data, sensor, reach if not edge else 0.0, edge)
+    return _split(case, _integral(data, sensor, length) if total_j is None else total_j, declared=declared)
+
+
+def _check(start: datetime, end: datetime, window_s: float | None, clock_error_s: float) -> None:
+    if end <= start:
+        raise ValueError(f"window: end_utc {end} must be after start_utc {start}")
+    if window_s is not None and window_s < 0:
+        raise ValueError(f"window_s is {window_s}: must be 0 (instantaneous) or positive")
+    if clock_error_s < 0:
+        raise ValueError(f"clock_error_s is {clock_error_s}: must be 0 or positive")
+
+
+def _integral(data: tuple[Series, ...], sensor: Sensor, length_s: float) -> float:
+    """Return the energy of the window; a window mean stands for the middle of its window."""
+    late = sensor.shift_s + sensor.window_s / 2 + sensor.lag_s
+    ends = [occupancy.energy_at(d, np.array([late, length_s + late])) for d in data]
+    return float(sum(e[1] - e[0] for e in ends))
+
+
+def _split(case: Case, total: float, *, declared: bool) -> Attribution:
+    """Fit, merge what cannot be told apart, refuse what is too little, and make the parts equal the whole."""
+    columns = np.flatnonzero(case.line.seconds > 0)
+    fit = phase_regression.fit(case.data, case.line, case.sensor, columns=columns, reach_s=case.reach_s)
+    raw = float((fit.power_w.sum(axis=0) * case.line.seconds[columns]).sum())
+    ratio = total / raw if raw > 0 else 1.0
+    fits = RESCALE_RANGE[0] <= ratio <= RESCALE_RANGE[1]
+    parts = phase_parts.find(case, fit)
+    if not fits:
+        why = f"the fitted sum is {1 / ratio:.3f} of the integral: phases of constant power do not describe the readings"
+        parts = tuple(replace(p, reason=p.reason or why) for p in parts)
+    frame = _rows(case, parts, ratio if fits else 1.0, total)
+    whole = Estimate(total, unit="J", n=fit.readings, method="integral")
+    found = phase_findings.of_split(case, fit, parts, declared=declared)
+    return Attribution(frame, whole, _shift(case, fit), case.sensor, ratio, found)
+
+
+def _shift(case: Case, fit: Fit) -> Estimate:
+    """Return the fitted clock error, or why there is none."""
+    if case.at_edge:
+        return Estimate.refused("no best clock error within the search", unit="s", n=fit.readings)
+    if case.reach_s <= 0:
+        return Estimate.refused("too few repeats to fit a clock error", unit="s", n=fit.readings)
+    s, u = case.sensor.shift_s, 1.96 * fit.shift_se_s
+    return Estimate(s, s - u, s + u, unit="s", n=fit.readings, method="variable projection")
+
+
+def _rows(case: Case, parts: tuple[Part, ...], factor: float, total: float) -> pl.DataFrame:
+    """Return one row a phase or merged phases, and the remainder."""
+    rows: list[dict[str, object]] = []
+    left, left_half, left_s, left_n = total, 0.0, 0.0, 0
+    spent = dict(zip(case.line.names, case.line.seconds.tolist(), strict=True))
+    for part in parts:
+        half = math.hypot(part.half_width_j * factor, part.energy_j * abs(factor - 1))
+        if part.reason or OTHER in part.names:
+            left_half, left_s, left_n = left_half + half, left_s + part.seconds, left_n + part.n
+            why = part.reason or f"cannot be told apart from {OTHER}"
+            rows += [_row(name, spent[name], part.n, why) for name in part.names if name != OTHER]
+            continue
+        energy = part.energy_j * factor
+        left -= energy
+        rows.append({
+            **_row(part.name, part.seconds, part.n, ""), "energy_j": energy, "lo": max(energy - half, 0.0),
+            "hi": energy + half, "method": "integration" if part.long else "regression",
+        })  # fmt: skip
+        if len(part.names) > 1:
+            why = f"cannot be told apart: their energy is in the row {part.name}"
+            rows += [_row(name, spent[name], part.n, why) for name in part.names]
+    left = 0.0 if abs(left) < 1e-9 * abs(total) else left
+    rows.append({**_row(OTHER, left_s, left_n, ""), "energy_j": left, "method": "remainder",
+                 "lo": left - left_half, "hi": left + left_half})  # fmt: skip
+    return pl.DataFrame(rows, schema=SCHEMA).with_columns(
+        share_ratio=pl.col("energy_j") / total if total else pl.lit(None, pl.Float64),
+        power_w=pl.when(pl.col("seconds") > 0).then(pl.col("energy_j") / pl.col("seconds")),
+    )
+
+
+def _row(phase: str, seconds: float, n: int, reason: str) -> dict[str, object]:
+    return {"phase": phase, "seconds": float(seconds), "n": n, "reason": reason}
+
+
+def _unknown(line: Timeline, reason: str) -> Attribution:
+    """Return an attribution without numbers."""
+    rows = [_row(p, s, 0, reason) for p, s in zip(line.names[1:] + (OTHER,), np.roll(line.seconds, -1), strict=True)]
+    finding = Finding("phases-refused", Severity.ERROR, "phases", f"No phase energies: {reason}.", {})
+    return Attribution(
+        pl.DataFrame(rows, schema=SCHEMA), Estimate.refused(reason, unit="J"), Estimate.refused(reason, unit="s"),
+        None, 1.0, (finding,),
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Parts that add up to a whole, as one bar with the remainder drawn."""
+
+from __future__ import annotations
+
+import polars as pl
+from matplotlib.axes import Axes
+
+from joulebook.plots import style as look
+
+_NAMED_FROM = 0.05
+"""Share of the bar from which a part has room for a name at all."""
+_CHARACTER = 0.0115
+"""Width of a character as a share of the bar, in the widest of the fonts that may be used."""
+TOLERANCE = 1e-3
+"""Share of the whole below which a rest is rounding."""
+
+
+@look.styled
+def energy_bar(
+    parts: pl.DataFrame,
+    *,
+    total_j: float | None = None,
+    total: str = "total",
+    remainder: str = "rest",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw parts of an energy side by side on a bar from zero, the rest of the total hatched.
+
+    Parameters
+    ----------
+    parts
+        ``part`` (name) and ``energy_j`` [J], in the order in which they are drawn; optionally ``colour``.
+    total_j
+        The whole [J]; what the parts leave of it is drawn hatched, what they exceed it by is marked.
+    total, remainder
+        Names of the whole and of the rest.
+    ax
+        Axes to draw on.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    ValueError
+        A column is missing.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"part": ["boards", "CPUs"], "energy_j": [2.0e6, 0.5e6]})
+    >>> energy_bar(rows, total_j=3.0e6, total="node").get_xlabel()
+    'energy [kWh]'
+    """
+    look.need(parts, ("part", "energy_j"), "parts")
+    ax = look.axes_or_new(ax, height_in=1.5)
+    rows = parts.drop_nulls("energy_j")
+    summed = float(rows["energy_j"].sum())
+    whole = max(summed, total_j or 0.0)
+    if whole <= 0:
+        return look.empty(ax, "no energy known")
+    look.dress(ax, grid="x")
+    scale, unit = look.energy_unit(whole)
+    left, names = 0.0, []
+    for i, (name, energy_j) in enumerate(rows.select("part", "energy_j").iter_rows()):
+        colour = rows["colour"][i] if "colour" in rows.columns else _colour(name, i)
+        ax.barh(0, energy_j / scale, left=left, height=0.62, color=colour, alpha=0.75, linewidth=0)
+        names.append((name, left + energy_j / scale / 2, energy_j / whole))
+        left += energy_j / scale
+    if total_j is not None:
+        rest = total_j / scale - left
+        if rest > whole / scale * TOLERANCE:
+            ax.barh(0, rest, left=left, height=0.62, fc="none", ec=look.MUTED, hatch="////", linewidth=0.8)
+            names.append((remainder, left + rest / 2, rest * scale / whole))
+        ax.plot([total_j / scale] * 2, [-0.42, 0.42], color=look.INK, linewidth=1.6)
+        over = " – the parts exceed it" if rest < -whole / scale * TOLERANCE else ""
+        ax.text(
+            total_j / scale, -0.47, f"{total}{over}", ha="right", va="bottom", fontsize=9, weight="bold", color=look.INK
+        )
+    _write(ax, names, whole / scale)
+    ax.set_ylim(0.8, -0.75)
+    ax.set_xlim(0.0, whole / scale * 1.005)
+    ax.set_yticks([])
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(f"energy [{unit}]")
+    return ax
+
+
+def _colour(name: str, i: int) -> str:
+    return look.PHASE_COLOURS.get(name) or look.SCOPE_COLOURS.get(name) or look.CYCLE[i % len(look.CYCLE)]
+
+
+def _write(ax: Axes, names: list[tuple[str, float, float]], whole: float) -> None:
+    """Write each part's name (name, middle, share) inside it where it fits, else below, moved apart, with a thin line."""
+    outside = []
+    for name, middle, share in names:
+        if share >= max(_NAMED_FROM, _CHARACTER * len(name)):
+            ax.text(middle, 0, name, ha="center", va="center", fontsize=9, color=look.INK)
+        elif share > 0:
+            outside.append((name, middle, _CHARACTER * 0.9 * len(name) * whole))
+    right = whole
+    places = []
+    for name, middle, width in reversed(outside):
+        at = min(middle, right - width / 2)
+        right = at - width / 2 - _CHARACTER * whole
+        places.append((name, middle, at))
+    for name, middle, at in places:
+        ax.annotate(
+            name, (middle, 0.31), (at, 0.58), ha="center", va="center", fontsize=8, color=look.INK,
+            arrowprops={"arrowstyle": "-", "color": look.MUTED, "linewidth": 0.7, "shrinkB": 0},
+        )  # fmt: skip

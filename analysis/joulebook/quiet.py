@@ -1,0 +1,149 @@
+"""Stretches of a log in which the machine is at rest, found outside of runs."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import polars as pl
+
+from joulebook import segments
+
+MIN_READINGS: Final = 60
+"""Readings that a quiet stretch needs."""
+
+LEVEL_TOLERANCE_RATIO: Final = 0.03
+"""Quiet stretches whose level lies above the lowest by more are not at rest."""
+
+MIN_QUIET_S: Final = 60.0
+"""Shortest quiet stretch that is looked at [s]."""
+
+GUARD_S: Final = 5.0
+"""Time beside a run that is not trusted to be quiet: spans, clocks, start-up [s]."""
+
+LOAD_RATIO: Final = 0.6
+"""Share of the run's mean power from which a stretch outside of runs is under load, not idle."""
+
+BUSY_UTILIZATION_RATIO: Final = 0.05
+"""Mean utilisation from which a stretch is in use."""
+
+DRIFT_RATIO: Final = 0.03
+"""Change of power within a stretch above which the machine is still warming or cooling."""
+
+
+_STAMP: Final = pl.Datetime("us", "UTC")
+EMPTY: Final = pl.DataFrame(
+    schema={
+        "start_utc": _STAMP, "end_utc": _STAMP, "n": pl.Int64, "mean_w": pl.Float64, "used": pl.Boolean,
+        "reason": pl.String,
+    }
+)  # fmt: skip
+"""Result without a stretch."""
+
+
+def _outside(series: pl.DataFrame, runs: pl.DataFrame) -> list[tuple[datetime, datetime]]:
+    """Return the stretches of the log outside of runs, guarded."""
+    first, last = series["ts_utc"][0], series["ts_utc"][-1]
+    guard = timedelta(seconds=GUARD_S)
+    out = []
+    begin = first
+    for start, end in runs.sort("start_utc").select("start_utc", "end_utc").iter_rows():
+        if start - guard > begin:
+            out.append((begin, min(start - guard, last)))
+        begin = max(begin, end + guard)
+    if begin < last:
+        out.append((begin, last))
+    return [(a, b) for a, b in out if (b - a).total_seconds() >= MIN_QUIET_S]
+
+
+def _quiet(series: pl.DataFrame, window: tuple[datetime, datetime]) -> pl.DataFrame:
+    """Return the level stretches of one window, with the reason of those that do not count."""
+    part = series.filter(pl.col("ts_utc").is_between(*window)).with_columns(device=pl.lit(""))
+    if part.height < MIN_READINGS:
+        return EMPTY
+    found = segments.find(part).frame.filter(pl.col("kind").is_in(["idle", "stable", "transient"]))
+    mean = part["utilization_ratio"].mean()
+    used = mean if isinstance(mean, float) else 0.0
+    lasts = (pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6
+    drifts = (pl.col("slope_w_per_s") * lasts).abs() > DRIFT_RATIO * pl.col("mean_w")
+    short = (pl.col("n") < MIN_READINGS) | (lasts < MIN_QUIET_S - 1.0)
+    reason = (
+        pl.when(pl.lit(used >= BUSY_UTILIZATION_RATIO)).then(pl.lit(f"in use: utilisation {used:.2f}"))
+        .when(short).then(pl.lit("too short"))
+        .when(pl.col("kind") == "transient").then(pl.col("reason"))
+        .when(drifts).then(pl.lit("still warming or cooling"))
+        .otherwise(pl.lit(""))
+    )  # fmt: skip
+    judged = found.with_columns(reason=reason).with_columns(used=pl.col("reason") == "")
+    return judged.select(EMPTY.columns).cast(EMPTY.schema)
+
+
+def _found_runs(series: pl.DataFrame) -> pl.DataFrame:
+    """Return the stretches of work that the power itself shows."""
+    found = segments.find(series.with_columns(device=pl.lit("")))
+    idle = found.of("idle").filter((pl.col("end_utc") - pl.col("start_utc")).dt.total_seconds() >= MIN_QUIET_S)
+    first, last = series["ts_utc"][0], series["ts_utc"][-1]
+    starts = [first, *idle["end_utc"].to_list()]
+    ends = [*idle["start_utc"].to_list(), last]
+    frame = pl.DataFrame(
+        {"start_utc": starts, "end_utc": ends}, schema={c: series.schema["ts_utc"] for c in ("start_utc", "end_utc")}
+    )
+    return frame.filter(pl.col("end_utc") > pl.col("start_utc"))
+
+
+def _load_w(series: pl.DataFrame, runs: pl.DataFrame) -> float:
+    """Return the mean power inside the runs, infinite where the log shows none."""
+    stamp = pl.col("ts_utc")
+    pairs = runs.select("start_utc", "end_utc").iter_rows()
+    inside = series.filter(pl.any_horizontal([stamp.is_between(a, b) for a, b in pairs] or [pl.lit(False)]))
+    value = inside["power_w"].mean()
+    return value if isinstance(value, float) else float("inf")
+
+
+def stretches(series: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Find the stretches in which the machine is at rest.
+
+    Parameters
+    ----------
+    series
+        Power of all devices together: ``ts_utc``, ``power_w`` [W], ``utilization_ratio``.
+    runs
+        ``start_utc``, ``end_utc`` of the runs; without it work is told from rest by power alone.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row a level stretch outside of runs: ``start_utc``, ``end_utc``, ``n``, ``mean_w`` [W], ``used``, and
+        ``reason`` where it is not used.
+
+    Raises
+    ------
+    ValueError
+        Where ``runs`` lacks a column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datetime import UTC, datetime, timedelta
+    >>> stamps = [datetime(2026, 11, 2, tzinfo=UTC) + timedelta(seconds=s) for s in range(1500)]
+    >>> watts = np.repeat([60.0, 500.0], [700, 800]) + np.random.default_rng(2).normal(0.0, 1.0, 1500)
+    >>> stretches(pl.DataFrame({"ts_utc": stamps, "power_w": watts, "utilization_ratio": None}))["used"].to_list()
+    [True]
+    """
+    if runs is not None and {"start_utc", "end_utc"} - set(runs.columns):
+        raise ValueError(f"runs: start_utc and end_utc are needed; there are {', '.join(runs.columns)}")
+    known = _found_runs(series) if runs is None else runs
+    rows = pl.concat([EMPTY, *(_quiet(series, window) for window in _outside(series, known))])
+    loaded = pl.col("used") & (pl.col("mean_w") > LOAD_RATIO * _load_w(series, known))
+    rows = _drop(rows, loaded, "as high as the run: under load")
+    lowest = rows.filter("used")["mean_w"].min()
+    if not isinstance(lowest, float):
+        return rows
+    above = pl.col("used") & (pl.col("mean_w") > lowest * (1.0 + LEVEL_TOLERANCE_RATIO))
+    return _drop(rows, above, f"above the lowest level, {lowest:.6g} W")
+
+
+def _drop(rows: pl.DataFrame, which: pl.Expr, reason: str) -> pl.DataFrame:
+    return rows.with_columns(
+        used=pl.col("used") & ~which, reason=pl.when(which).then(pl.lit(reason)).otherwise("reason")
+    )

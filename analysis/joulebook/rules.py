@@ -1,0 +1,142 @@
+"""Named rules that judge single readings: what is physically impossible is taken out, with its name.
+
+A rule speaks about one quantity of one reading and needs nothing but that reading. What needs neighbours (duplicates,
+steps back in time, filled tails) is judged where the whole source is at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+CEILING_W = {
+    "part": 3_000.0, "board": 3_000.0, "package": 2_000.0, "dram": 2_000.0,
+    "components": 60_000.0, "dc": 60_000.0, "node": 60_000.0, "rack": 1_000_000.0, "facility": 1e9,
+}  # fmt: skip
+"""No single device of a scope draws more [W]. Boards: twice the largest announced module (1.4 kW); nodes: four times a
+72 kW rack shelf's share; a reading above is an error code or a wrong unit, not a load."""
+
+LIMIT_FACTOR = 1.5
+"""Short excursions above the power limit are real (12 % and more were seen); half as much again is not."""
+
+SENTINELS_W = (65_535.0, 6_553.5, 4_294_967_295.0, 4_294_967.295, 42_949_672.95, 4_294.967295, 1.8446744073709552e19)
+"""All bits set in 16, 32 and 64 bits, in W and in the scales (deci, centi, milli, micro) that firmware uses."""
+
+NEVER_ZERO = frozenset({"board", "package", "node-bmc"})
+"""A powered part never draws exactly 0 W; a plug or a standby supply may."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule about one quantity.
+
+    Parameters
+    ----------
+    name
+        Stable name, as in ``rejects.rule``.
+    quantity
+        Column that is judged, and set to null where the rule is broken.
+    broken
+        True where a reading breaks the rule; may use other columns of the same row.
+    needs
+        Columns that must be present.
+    cure
+        What the reader should make of it.
+    """
+
+    name: str
+    quantity: str
+    broken: pl.Expr
+    needs: tuple[str, ...]
+    cure: str
+
+
+def rules_for(scope: str, *, never_zero: bool | None = None) -> tuple[Rule, ...]:
+    """Return the rules for readings of a scope, in the order in which they are tried.
+
+    Parameters
+    ----------
+    scope
+        One of :data:`joulebook.schema.SCOPES`.
+    never_zero
+        Whether 0 W is impossible; by default it is for boards and packages.
+    """
+    power = pl.col("power_w")
+    zero = scope in NEVER_ZERO if never_zero is None else never_zero
+    sentinel = pl.any_horizontal([(power - s).abs() <= s * 1e-9 for s in SENTINELS_W])
+    found = [
+        Rule("error-code", "power_w", sentinel, ("power_w",), "all bits set: an error code of the firmware, not a power"),
+        Rule(
+            "beyond-physical", "power_w", power > CEILING_W[scope], ("power_w",),
+            f"no {scope} draws more than {CEILING_W[scope]:g} W: an error code or a wrong unit",
+        ),
+        Rule(
+            "beyond-limit", "power_w", (pl.col("power_limit_w") > 0) & (power > LIMIT_FACTOR * pl.col("power_limit_w")),
+            ("power_w", "power_limit_w"), f"more than {LIMIT_FACTOR} times the power limit of the same line",
+        ),
+        Rule(
+            "impossible-temperature", "temperature_c", ~pl.col("temperature_c").is_between(-60.0, 200.0),
+            ("temperature_c",), "outside of −60 to 200 °C",
+        ),
+    ]  # fmt: skip
+    if zero:
+        found.append(
+            Rule("zero-power", "power_w", power == 0, ("power_w",), "a powered device never draws exactly 0 W")
+        )
+    if scope in {"board", "package", "dram", "components"}:
+        found.append(Rule("negative-power", "power_w", power < 0, ("power_w",), "a consumer never gives power back"))
+    return tuple(found)
+
+
+def judge(readings: pl.DataFrame, scope: str, *, never_zero: bool | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the readings with impossible values nulled, and what was nulled.
+
+    Parameters
+    ----------
+    readings
+        Rows with ``line``, ``device`` and quantities, all of one scope.
+    scope, never_zero
+        As in :func:`rules_for`.
+
+    Returns
+    -------
+    tuple of polars.DataFrame
+        The readings, same rows; and ``line, device, quantity, rule, value``, one row per broken rule.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"line": [2, 3], "device": ["gpu:0"] * 2, "power_w": [300.0, 4294967.0]})
+    >>> good, broken = judge(frame, "board")
+    >>> good["power_w"].to_list(), broken["rule"].to_list()
+    ([300.0, None], ['beyond-physical'])
+    """
+    applicable = [r for r in rules_for(scope, never_zero=never_zero) if set(r.needs) <= set(readings.columns)]
+    if not applicable:
+        return readings, _BROKEN.clone()
+    masks = readings.select(r.broken.fill_null(value=False).alias(r.name) for r in applicable)
+    broken, seen = [], {}
+    for rule in applicable:
+        mask = masks[rule.name]
+        if rule.quantity in seen:
+            mask = mask & ~seen[rule.quantity]
+        if mask.any():
+            broken.append(
+                readings.filter(mask).select(
+                    pl.col("line").cast(pl.Int64),
+                    "device",
+                    quantity=pl.lit(rule.quantity),
+                    rule=pl.lit(rule.name),
+                    value=pl.col(rule.quantity).cast(pl.Float64),
+                )  # fmt: skip
+            )
+            seen[rule.quantity] = seen.get(rule.quantity, mask) | mask
+    if not broken:
+        return readings, _BROKEN.clone()
+    nulled = [pl.when(~mask).then(pl.col(q)).alias(q) for q, mask in ((q, pl.lit(m)) for q, m in seen.items())]
+    return readings.with_columns(nulled), pl.concat(broken)
+
+
+_BROKEN = pl.DataFrame(
+    schema={"line": pl.Int64, "device": pl.String, "quantity": pl.String, "rule": pl.String, "value": pl.Float64}
+)

@@ -1,0 +1,305 @@
+"""Stretches of a power log that are one thing: warm-up, stable work, stall, idle, or none of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from joulebook import changepoints, states, stats, totals, trust, warmup
+from joulebook.findings import Finding, Severity
+from joulebook.schema import TABLES
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+MIN_STABLE_S: Final = 60.0
+"""Shortest stable segment [s]."""
+
+CV_LIMIT: Final = 0.25
+"""Coefficient of variation above which a segment is not stable; 0.05 to 0.2 is usual in training."""
+
+TOLERANCE_RATIO: Final = 0.01
+"""Levels closer than this are one; a stable segment drifts by less."""
+
+DRIFT_ERRORS: Final = 4.0
+"""Standard errors that a drift must exceed to be one."""
+
+GAP_PERIODS: Final = 3.0
+"""Silence longer than this many usual steps ends every segment."""
+
+JOB_BREAK_S: Final = 60.0
+"""Idle stretches at least this long separate jobs [s]."""
+
+SCHEMA: Final = {c.name: c.dtype for t in TABLES if t.name == "segments" for c in t.columns if c.name != "run_id"}
+"""Columns of the result."""
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Segments of a power log.
+
+    Parameters
+    ----------
+    frame
+        One row a segment, in time order per device: ``device``, ``scope``, ``kind``, ``start_utc``, ``end_utc``, ``n``,
+        ``mean_w``, ``mean_lo``, ``mean_hi``, ``sd_w`` [W], ``cv_ratio``, ``slope_w_per_s``, ``reason``. Stalls lie
+        inside the stable segment that they interrupt, whose numbers leave them out.
+    findings
+        Doubts about sensors, and devices without a stable segment.
+    """
+
+    frame: pl.DataFrame
+    findings: tuple[Finding, ...] = field(default=())
+
+    def of(self, kind: str) -> pl.DataFrame:
+        """Return the rows of one kind."""
+        return self.frame.filter(pl.col("kind") == kind)
+
+    def _repr_html_(self) -> str:
+        return self.frame._repr_html_() + "".join(f._repr_html_() for f in self.findings)
+
+
+@dataclass(frozen=True)
+class _Log:
+    """One device: times, power, and what is known of each reading."""
+
+    device: str
+    begins: pl.Series
+    ends: pl.Series
+    stamps: pl.Series
+    seconds: Array
+    watts: Array
+    state: npt.NDArray[np.int8]
+    usable: npt.NDArray[np.bool_]
+    gap_before: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Readings first to end (exclusive), of which only those of one state count."""
+
+    kind: str
+    first: int
+    end: int
+    reason: str
+
+
+def _load(frame: pl.DataFrame, device: str, idle_w: float | None) -> tuple[_Log, tuple[Finding, ...]]:
+    frame = frame.sort("ts_utc")
+    stamps = frame["ts_utc"]
+    seconds = (stamps - stamps[0]).dt.total_microseconds().to_numpy() / 1e6
+    watts = frame["power_w"].to_numpy().astype(np.float64)
+    step = float(np.median(np.diff(seconds))) if seconds.size > 1 else 0.0
+    judged = trust.judge(watts, subject=device)
+    load = frame["utilization_ratio"].cast(pl.Float64).to_numpy().astype(np.float64)
+    state = np.full(watts.size, states.BUSY)
+    good = judged.usable
+    if good.sum() >= 2:
+        state[good] = states.split(seconds[good], watts[good], load[good], idle_w=idle_w)
+    # What is left out takes the state of the reading before it, so that it does not cut a stretch in two.
+    last = np.maximum.accumulate(np.where(good, np.arange(watts.size), 0))
+    state = state[last]
+    span = pl.duration(microseconds=(pl.col("span_s").fill_null(0.0) * 1e6).round().cast(pl.Int64))
+    period = pl.duration(microseconds=round(step * 1e6))
+    spread = frame.select(
+        (pl.col("ts_utc") - span).alias("begins"),
+        pl.when(pl.col("span_s").is_null()).then(pl.col("ts_utc") + period).otherwise(pl.col("ts_utc")).alias("ends"),
+    )
+    gap = np.concatenate(([False], np.diff(seconds) > GAP_PERIODS * step))
+    log = _Log(device, spread["begins"], spread["ends"], stamps, seconds, watts, state, good, gap)
+    return log, judged.findings
+
+
+def _stretches(mask: npt.NDArray[np.bool_], breaks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """Yield first index and end of every stretch of true, cut at breaks."""
+    for first, end in zip(*trust.runs(mask), strict=True):
+        cuts = first + np.flatnonzero(breaks[first:end])
+        yield from pairwise([int(first), *(int(c) for c in cuts if c > first), int(end)])
+
+
+def _jobs(log: _Log) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of work, stalls and short idle dips included."""
+    rest = log.state == states.IDLE
+    for first, end in _stretches(rest, log.gap_before):
+        inside = first > 0 and end < rest.size
+        if inside and log.seconds[end] - log.seconds[first] < JOB_BREAK_S:
+            rest[first:end] = False
+    yield from _stretches(~rest, log.gap_before)
+
+
+def _levels(log: _Log, picked: Indices) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of one level among the picked readings, as positions in ``picked``."""
+    found = changepoints.find(log.watts[picked]).frame
+    first, weight, total = 0, 0.0, 0.0
+    for start, end, n, mean in found.select("first", "end", "n", "mean").iter_rows():
+        level = total / weight if weight else mean
+        if abs(mean - level) > TOLERANCE_RATIO * abs(level):
+            yield first, start
+            first, weight, total = start, 0.0, 0.0
+        weight, total = weight + n, total + mean * n
+        if end == picked.size:
+            yield first, end
+
+
+def _work(log: _Log, first: int, end: int, limits: tuple[float, float]) -> Iterator[_Piece]:
+    """Yield warm-up, stable and transient pieces of one job."""
+    inside = np.arange(first, end)
+    picked = inside[log.usable[inside] & (log.state[inside] == states.BUSY)]
+    if picked.size < 3:
+        yield _Piece("transient", first, end, f"only {picked.size} usable readings")
+        return
+    frame = pl.DataFrame({"device": log.device, "ts_utc": log.stamps.gather(picked), "power_w": log.watts[picked]})
+    start = warmup.detect(frame)
+    begin = first
+    if start.is_steady and start.start_utc is not None and start.kind is not warmup.Kind.STEADY:
+        steady = int(np.searchsorted(log.seconds, (start.start_utc - log.stamps[0]).total_seconds() - 1e-9))
+        yield _Piece("warmup", first, steady, start.reason)
+        begin, picked = steady, picked[picked >= steady]
+    pieces = list(_levels(log, picked)) if picked.size > 2 else [(0, picked.size)]
+    for a, b in pieces:
+        left = begin if a == 0 else int(picked[a])
+        right = end if b == picked.size else int(picked[b])
+        kind, reason = _steadiness(log, picked[a:b], *limits)
+        yield _Piece(kind, left, right, reason)
+
+
+def _steadiness(log: _Log, picked: Indices, min_stable_s: float, cv_limit: float) -> tuple[str, str]:
+    """Return kind and reason of a stretch of one level."""
+    watts, seconds = log.watts[picked], log.seconds[picked]
+    lasts = float(seconds[-1] - seconds[0]) if picked.size else 0.0
+    if lasts < min_stable_s:
+        return "transient", f"lasts {lasts:.0f} s, a stable segment at least {min_stable_s:.0f} s"
+    mean, sd = float(watts.mean()), float(watts.std(ddof=1))
+    if sd == 0.0:
+        return "transient", "all readings are equal: the sensor may be stuck"
+    if sd > cv_limit * mean:
+        return "transient", f"variation {sd / mean:.2f} of the mean is above the limit of {cv_limit:g}"
+    drift = _slope(seconds, watts) * lasts
+    if abs(drift) > TOLERANCE_RATIO * mean and abs(drift) > 4.0 * np.sqrt(
+        12.0 * stats.long_run_variance(watts) / watts.size
+    ):
+        return "transient", f"drifts by {drift / mean:+.1%}"
+    return "stable", f"one level for {lasts:.0f} s"
+
+
+def _slope(seconds: Array, watts: Array) -> float:
+    centered = seconds - seconds.mean()
+    spread = float(centered @ centered)
+    return float(centered @ (watts - watts.mean())) / spread if spread > 0.0 else 0.0
+
+
+def _pieces(log: _Log, limits: tuple[float, float]) -> list[_Piece]:
+    out = [
+        _Piece(kind, a, b, reason)
+        for kind, state, reason in (
+            ("idle", states.IDLE, "power at the idle level"),
+            ("stall", states.STALL, "power dips below work and above idle"),
+        )
+        for a, b in _stretches(log.state == state, log.gap_before)
+    ]
+    for first, end in _jobs(log):
+        out.extend(_work(log, first, end, limits))
+    stuck = ~log.usable
+    out.extend(
+        _Piece("transient", a, b, "readings that repeat one value or are zero")
+        for a, b in _stretches(stuck, log.gap_before)
+        if b - a >= trust.STUCK_READINGS
+    )
+    return sorted((p for p in out if p.end > p.first), key=lambda p: (p.first, -p.end))
+
+
+_COUNTED: Final = {"idle": states.IDLE, "stall": states.STALL}
+
+
+def _row(log: _Log, piece: _Piece, scope: str) -> dict[str, float | int | str | datetime | None]:
+    inside = np.arange(piece.first, piece.end)
+    counted = log.state[inside] == _COUNTED.get(piece.kind, states.BUSY)
+    picked = inside[log.usable[inside] & counted]
+    watts = log.watts[picked]
+    mean = stats.mean_interval(watts)
+    sd = float(watts.std(ddof=1)) if watts.size > 1 else None
+    last = piece.end - 1
+    # Readings label the end of their span: the segment ends where the next reading begins, unless there is a gap.
+    meets = piece.end < log.watts.size and not log.gap_before[piece.end]
+    return {
+        "device": log.device,
+        "scope": scope,
+        "kind": piece.kind,
+        "start_utc": log.begins[piece.first],
+        "end_utc": log.begins[piece.end] if meets else log.ends[last],
+        "n": int(picked.size),
+        "mean_w": mean.value,
+        "mean_lo": mean.lo,
+        "mean_hi": mean.hi,
+        "sd_w": sd,
+        "cv_ratio": sd / mean.value if sd and mean.value else None,
+        "slope_w_per_s": _slope(log.seconds[picked], watts) if watts.size > 2 else None,
+        "reason": "; ".join(r for r in (piece.reason, mean.reason) if r),
+    }
+
+
+def find(
+    power: pl.DataFrame,
+    *,
+    scope: str = "",
+    idle_w: float | None = None,
+    min_stable_s: float = MIN_STABLE_S,
+    cv_limit: float = CV_LIMIT,
+) -> Segments:
+    """Cut the power of each device into segments.
+
+    Parameters
+    ----------
+    power
+        Power frame: ``device``, ``ts_utc``, ``power_w`` [W], perhaps ``span_s`` [s] and ``utilization_ratio``.
+    scope
+        Boundary of the readings, copied to the result.
+    idle_w
+        Idle power of a device, where it is known from elsewhere [W].
+    min_stable_s
+        Shortest stable segment [s].
+    cv_limit
+        Coefficient of variation above which a segment is not stable.
+
+    Returns
+    -------
+    Segments
+        Rows in time order per device; those that are not stable carry the reason.
+
+    Raises
+    ------
+    ValueError
+        Where ``power`` lacks a column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from datetime import UTC, datetime, timedelta
+    >>> stamps = [datetime(2026, 11, 2, tzinfo=UTC) + timedelta(seconds=s) for s in range(900)]
+    >>> watts = np.repeat([60.0, 500.0, 60.0], 300) + np.random.default_rng(2).normal(0.0, 3.0, 900)
+    >>> find(pl.DataFrame({"device": "gpu:0", "ts_utc": stamps, "power_w": watts})).frame["kind"].to_list()
+    ['idle', 'stable', 'idle']
+    """
+    totals.check(power)
+    optional = [pl.lit(None, pl.Float64).alias(c) for c in ("span_s", "utilization_ratio") if c not in power.columns]
+    known = power.with_columns(optional).filter(pl.col("power_w").is_finite())
+    rows: list[dict[str, float | int | str | datetime | None]] = []
+    findings: list[Finding] = []
+    for (device,), frame in known.group_by("device", maintain_order=True):
+        log, doubts = _load(frame, str(device), idle_w)
+        findings.extend(doubts)
+        mine = [_row(log, piece, scope) for piece in _pieces(log, (min_stable_s, cv_limit))]
+        rows.extend(mine)
+        if not any(row["kind"] == "stable" for row in mine):
+            text = "No stable segment: a baseline from this device would not be one. The rows say why."
+            findings.append(Finding("no-stable-segment", Severity.WARNING, str(device), text))
+    stamp = power.schema["ts_utc"]
+    out = pl.DataFrame(rows, schema={k: stamp if k.endswith("_utc") else v for k, v in SCHEMA.items()}, orient="row")
+    return Segments(out.sort("device", "start_utc", maintain_order=True), tuple(findings))

@@ -1,0 +1,170 @@
+"""Busy, stalled or idle: what a device does, from its power and, where known, its utilisation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from joulebook import trust
+
+Array = npt.NDArray[np.float64]
+States = npt.NDArray[np.int8]
+
+IDLE, STALL, BUSY, MIXED = np.int8(0), np.int8(1), np.int8(2), np.int8(3)
+"""States of a reading; a mixed one covers an edge, so it is part of neither side."""
+
+HISTOGRAM_BINS: Final = 256
+"""Bins of the power histogram that is split in two."""
+
+SEPARATION_SD: Final = 3.0
+"""Distance of two power levels, in pooled standard deviations, from which they are two states."""
+
+LOWER_LEVEL_RATIO: Final = 0.6
+"""Upper bound of the lower level as a share of the upper one; a stalled accelerator draws 30 to 50 % of its peak."""
+
+STALL_READINGS: Final = 2
+"""Shortest dip that is a stall; a single low reading proves nothing."""
+
+STALL_UTILIZATION_RATIO: Final = 0.3
+"""Mean utilisation above which a dip is work, not a stall."""
+
+STALL_MAX_S: Final = 120.0
+"""Longest dip that is called a stall by power alone; longer ones may be a lighter load [s]."""
+
+IDLE_PEAK_RATIO: Final = 0.25
+"""Share of the peak below which a dip is idle, where no idle level is known."""
+
+IDLE_MARGIN_W: Final = 15.0
+"""Distance from the idle level that still counts as idle [W]."""
+
+IDLE_MARGIN_RATIO: Final = 0.1
+"""The same as a share of the idle level; the larger of the two holds."""
+
+QUIET_S: Final = 60.0
+"""Shortest quiet stretch from which an idle level is read [s]."""
+
+
+def threshold_w(power_w: Array) -> float | None:
+    """Return the power that best splits the readings in two levels, or ``None`` where there is only one.
+
+    Parameters
+    ----------
+    power_w
+        Readings [W].
+
+    Returns
+    -------
+    float or None
+        Threshold [W].
+
+    References
+    ----------
+    Otsu, IEEE Trans. Syst. Man Cybern. 9 (1979), doi:10.1109/TSMC.1979.4310076.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = np.random.default_rng(1).normal(0.0, 5.0, 300)
+    >>> 100.0 < threshold_w(np.repeat([80.0, 400.0, 400.0], 100) + noise) < 400.0
+    True
+    >>> threshold_w(400.0 + noise) is None
+    True
+    """
+    lo, hi = np.quantile(power_w, (0.002, 0.98))
+    if not hi > lo:
+        return None
+    clipped = np.clip(power_w, lo, hi)
+    counts, edges = np.histogram(clipped, bins=HISTOGRAM_BINS, range=(lo, hi))
+    centers = (edges[:-1] + edges[1:]) / 2.0
+    weight = np.cumsum(counts) / clipped.size
+    moment = np.cumsum(counts * centers) / clipped.size
+    inside = (weight > 0.0) & (weight < 1.0)
+    between = np.zeros(HISTOGRAM_BINS)
+    between[inside] = (moment[-1] * weight[inside] - moment[inside]) ** 2 / (weight[inside] * (1.0 - weight[inside]))
+    # Empty bins between two levels are all as good: take the middle of them.
+    best = np.flatnonzero(between >= between.max() * (1.0 - 1e-9))
+    cut = float(edges[1:][best].mean())
+    low, high = clipped[clipped <= cut], clipped[clipped > cut]
+    if low.size < STALL_READINGS or high.size < STALL_READINGS:
+        return None
+    pooled = np.sqrt((low.var() * low.size + high.var() * high.size) / clipped.size)
+    apart = high.mean() - low.mean() > SEPARATION_SD * pooled
+    return cut if apart and low.mean() < LOWER_LEVEL_RATIO * high.mean() else None
+
+
+def _limit_w(level_w: float) -> float:
+    return level_w + max(IDLE_MARGIN_W, IDLE_MARGIN_RATIO * level_w)
+
+
+def _idle_limit_w(medians: Array, durations: Array, outer: npt.NDArray[np.bool_], peak_w: float) -> float:
+    """Return the power up to which a low stretch is idle, from the quietest long stretch."""
+    long = (durations >= QUIET_S) & (outer | (medians < IDLE_PEAK_RATIO * peak_w))
+    return _limit_w(float(medians[long].min())) if long.any() else IDLE_PEAK_RATIO * peak_w
+
+
+def split(seconds: Array, power_w: Array, utilization_ratio: Array, *, idle_w: float | None = None) -> States:
+    """Return the state of every reading.
+
+    Parameters
+    ----------
+    seconds
+        Time of the readings [s], increasing.
+    power_w
+        Readings [W], finite.
+    utilization_ratio
+        Utilisation, not-a-number where unknown.
+    idle_w
+        Idle power, where it is known from elsewhere [W].
+
+    Returns
+    -------
+    numpy.ndarray
+        0 idle, 1 stall, 2 busy, 3 mixed: a low reading beside a dip, whose span covers both sides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> watts = np.repeat([60.0, 500.0, 220.0, 500.0], [100, 100, 4, 100]) + np.random.default_rng(0).normal(0, 3, 304)
+    >>> states = split(np.arange(304.0), watts, np.full(304, np.nan))
+    >>> [int((states == k).sum()) for k in (IDLE, STALL, BUSY)]
+    [100, 4, 200]
+    """
+    n = power_w.size
+    states = np.full(n, BUSY)
+    known = np.isfinite(utilization_ratio)
+    cut = threshold_w(power_w)
+    if cut is None:
+        at_rest = idle_w is not None and float(np.median(power_w)) <= _limit_w(idle_w)
+        unused = bool(known.any()) and float(np.mean(utilization_ratio[known])) < 0.05
+        states[:] = IDLE if at_rest or unused else BUSY
+        return states
+    low = power_w < cut
+    # Where utilisation says that there is work, low power is a lighter load or an edge, not a dip.
+    first, end = trust.runs(low & ~(utilization_ratio > STALL_UTILIZATION_RATIO))
+    keep = end - first >= STALL_READINGS
+    first, end = first[keep], end[keep]
+    bounds = list(zip(first.tolist(), end.tolist(), strict=True))
+    medians = np.array([np.median(power_w[a:b]) for a, b in bounds])
+    durations = seconds[np.minimum(end, n - 1)] - seconds[first]
+    outer = (first == 0) | (end == n)
+    peak_w = float(np.quantile(power_w, 0.98))
+    limit_w = _limit_w(idle_w) if idle_w is not None else _idle_limit_w(medians, durations, outer, peak_w)
+    for (a, b), median, lasts in zip(bounds, medians, durations, strict=True):
+        if median <= limit_w:
+            rest = np.flatnonzero(power_w[a:b] <= limit_w)
+            states[a + rest[0] : a + rest[-1] + 1] = IDLE
+        elif lasts <= STALL_MAX_S or known[a:b].all():
+            states[a:b] = STALL
+    return _with_edges(states, low)
+
+
+def _with_edges(states: States, low: npt.NDArray[np.bool_]) -> States:
+    """Mark low busy readings beside a stall as mixed: their span covers both sides of its edge."""
+    stall = states == STALL
+    beside = np.zeros(states.size, np.bool_)
+    beside[1:] |= stall[:-1]
+    beside[:-1] |= stall[1:]
+    states[beside & low & (states == BUSY)] = MIXED
+    return states

@@ -1,0 +1,381 @@
+"""Robust centre and scale, autocorrelation, and means whose interval respects that readings are not replicates."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy import fft
+from scipy import stats as distributions
+
+from joulebook.findings import Estimate
+
+Array = npt.NDArray[np.float64]
+
+MAD_TO_SD: Final = 1.482602218505602
+"""Standard deviation of a normal sample over its median absolute deviation."""
+
+QN_TO_SD: Final = 2.2219
+"""Standard deviation of a normal sample over the first quartile of its pair distances (Rousseeuw and Croux 1993)."""
+
+QN_LARGEST_SAMPLE: Final = 2000
+"""Values that the quadratic Qn looks at; a longer series is thinned evenly."""
+
+MEAN_INTERVAL_MIN_N_EFF: Final = 10.0
+"""Independent readings below which the interval of a mean is refused: AR(.98) series with fewer cover 85 %."""
+
+MEAN_INTERVAL_FLAG_N_EFF: Final = 30.0
+"""Independent readings below which the interval of a mean is doubtful: nominal 95 % covers about 91 to 93 %."""
+
+AR_MAX_ORDER: Final = 20
+"""Largest autoregressive order that is tried."""
+
+LARGEST_SAMPLE: Final = 100_000
+"""Values above which the interval of a mean is made from block means."""
+
+LARGEST_AR_SUM: Final = 0.999
+"""Sum of the autoregressive coefficients to which the small-sample correction may push: 1 would be a random walk."""
+
+CONFIDENCE: Final = 0.95
+"""Level of every interval."""
+
+
+def finite(values: npt.ArrayLike) -> Array:
+    """Return the finite values as a float array, in order.
+
+    Parameters
+    ----------
+    values
+        Numbers; null and not-a-number are left out.
+
+    Returns
+    -------
+    numpy.ndarray
+        One dimension, float64.
+
+    Examples
+    --------
+    >>> finite([1.0, None, float("nan"), 2.0]).tolist()
+    [1.0, 2.0]
+    """
+    array = np.asarray(values, dtype=np.float64).ravel()
+    return np.ascontiguousarray(array[np.isfinite(array)])
+
+
+def median(values: npt.ArrayLike) -> float:
+    """Return the median of the finite values, not-a-number where there are none.
+
+    Examples
+    --------
+    >>> median([3.0, 1.0, 100.0])
+    3.0
+    """
+    array = finite(values)
+    return float(np.median(array)) if array.size else math.nan
+
+
+def mad(values: npt.ArrayLike) -> float:
+    """Return the scaled median absolute deviation, an estimate of the standard deviation in the unit of the values.
+
+    Examples
+    --------
+    >>> round(mad([1.0, 2.0, 3.0, 4.0, 500.0]), 3)
+    1.483
+    """
+    array = finite(values)
+    return MAD_TO_SD * float(np.median(np.abs(array - np.median(array)))) if array.size else math.nan
+
+
+def qn(values: npt.ArrayLike) -> float:
+    """Return the Qn scale, robust to half of the values being wrong and without a centre.
+
+    Parameters
+    ----------
+    values
+        Numbers; above 2000 an evenly spaced subset is used.
+
+    Returns
+    -------
+    float
+        Estimate of the standard deviation, in the unit of the values; 0 for fewer than two.
+
+    References
+    ----------
+    Rousseeuw, Croux, J. Am. Stat. Assoc. 88 (1993), doi:10.1080/01621459.1993.10476408.
+
+    Examples
+    --------
+    >>> 0.5 < qn([1.0, 2.0, 3.0, 2.0, 1.0, 3.0, 900.0]) < 3.0
+    True
+    """
+    array = finite(values)
+    if array.size > QN_LARGEST_SAMPLE:
+        array = array[np.linspace(0, array.size - 1, QN_LARGEST_SAMPLE).astype(np.int64)]
+    n = array.size
+    if n < 2:
+        return 0.0
+    half = n // 2 + 1
+    rank = half * (half - 1) // 2
+    rows, columns = np.triu_indices(n, 1)
+    distances = np.abs(array[rows] - array[columns])
+    small_sample = n / (n + 1.4) if n % 2 else n / (n + 3.8)
+    return QN_TO_SD * small_sample * float(np.partition(distances, rank - 1)[rank - 1])
+
+
+def difference_sd(values: npt.ArrayLike) -> float:
+    """Return the noise scale from first differences, blind to level shifts, in the unit of the values.
+
+    Examples
+    --------
+    >>> difference_sd([1.0, 1.0, 1.0, 9.0, 9.0, 9.0])
+    0.0
+    """
+    array = finite(values)
+    return mad(np.diff(array)) / math.sqrt(2.0) if array.size > 1 else 0.0
+
+
+def autocorrelation(values: npt.ArrayLike, max_lag: int) -> Array:
+    """Return the autocorrelation at lags 0 to ``max_lag``.
+
+    Parameters
+    ----------
+    values
+        Numbers at equal steps.
+    max_lag
+        Largest lag [steps].
+
+    Returns
+    -------
+    numpy.ndarray
+        ``max_lag + 1`` ratios in [-1, 1]; zeros after lag 0 where all values are equal.
+
+    Examples
+    --------
+    >>> autocorrelation([1.0, -1.0, 1.0, -1.0], 1).round(2).tolist()
+    [1.0, -0.75]
+    """
+    array = finite(values)
+    if array.size:
+        array = array - array.mean()
+    out = np.zeros(max_lag + 1)
+    out[0] = 1.0
+    power = float(array @ array)
+    if power > 0.0:
+        for lag in range(1, min(max_lag, array.size - 1) + 1):
+            out[lag] = float(array[lag:] @ array[:-lag]) / power
+    return out
+
+
+def lag1(values: npt.ArrayLike) -> float:
+    """Return the autocorrelation at lag 1, a ratio in [-1, 1].
+
+    Examples
+    --------
+    >>> round(lag1([1.0, -1.0, 1.0, -1.0]), 2)
+    -0.75
+    """
+    return float(autocorrelation(values, 1)[1])
+
+
+@njit(cache=True)
+def _burg(values: Array, max_order: int) -> tuple[Array, Array]:
+    """Return the residual variance and the sum of the coefficients of AR(0), AR(1), … by Burg's recursion."""
+    n = values.size
+    forward = values.copy()
+    backward = values.copy()
+    coefficients = np.zeros(max_order + 1)
+    variances = np.zeros(max_order + 1)
+    sums = np.zeros(max_order + 1)
+    variances[0] = np.dot(values, values) / n
+    for order in range(1, max_order + 1):
+        cross = 0.0
+        power = 0.0
+        for t in range(order, n):
+            cross += forward[t] * backward[t - 1]
+            power += forward[t] ** 2 + backward[t - 1] ** 2
+        reflection = 2.0 * cross / power if power > 0.0 else 0.0
+        previous = coefficients.copy()
+        coefficients[order] = reflection
+        for k in range(1, order):
+            coefficients[k] = previous[k] - reflection * previous[order - k]
+        for t in range(n - 1, order - 1, -1):
+            old = forward[t]
+            forward[t] = old - reflection * backward[t - 1]
+            backward[t] = backward[t - 1] - reflection * old
+        variances[order] = variances[order - 1] * (1.0 - reflection * reflection)
+        sums[order] = coefficients[1 : order + 1].sum()
+    return variances, sums
+
+
+def _autoregressive_variance(array: Array) -> float:
+    """Return the long-run variance of centred values by the AR model that the corrected AIC picks."""
+    n = array.size
+    largest = int(min(AR_MAX_ORDER, 10.0 * math.log10(n), n / 5))
+    variances, sums = _burg(array, max(largest, 0))
+    orders = np.arange(variances.size)
+    floor = np.finfo(np.float64).tiny
+    criterion = n * np.log(np.maximum(variances, floor)) + 2.0 * (orders + 1) * n / np.maximum(n - orders - 2, 1)
+    best = int(np.argmin(criterion))
+    correction = n / max(n - best - 1, 1)
+    # The mean is estimated too, which pulls the sum of the coefficients down by about (1 + 3 sum) / n (Kendall 1954).
+    total = min(sums[best] + (1.0 + 3.0 * sums[best]) / n, max(sums[best], LARGEST_AR_SUM)) if best else 0.0
+    return float(variances[best] * correction / max((1.0 - total) ** 2, 1e-12))
+
+
+def long_run_variance(values: npt.ArrayLike) -> float:
+    """Return the long-run variance: n times the variance of the mean of n such values.
+
+    Parameters
+    ----------
+    values
+        Numbers at equal steps, without a trend.
+
+    Returns
+    -------
+    float
+        In the squared unit of the values. Equal to the variance for white noise, larger where neighbours are alike.
+
+    References
+    ----------
+    Burg, PhD thesis, Stanford (1975); order by AICc, Hurvich and Tsai, doi:10.1093/biomet/76.2.297; bias of the
+    coefficients, Kendall, doi:10.1093/biomet/41.3-4.403.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> white = np.random.default_rng(1).normal(0.0, 2.0, 20_000)
+    >>> abs(long_run_variance(white) - 4.0) < 0.4
+    True
+    """
+    array = finite(values)
+    if array.size < 3 or np.ptp(array) == 0.0:
+        return 0.0
+    blocks, width = _blocks(array)
+    return _autoregressive_variance(blocks - blocks.mean()) * width
+
+
+def _blocks(array: Array) -> tuple[Array, int]:
+    """Return block means of a long series and their width: what matters to a mean is slow."""
+    width = max(array.size // LARGEST_SAMPLE, 1)
+    return array[: array.size // width * width].reshape(-1, width).mean(axis=1) if width > 1 else array, width
+
+
+def effective_n(values: npt.ArrayLike) -> float:
+    """Return how many independent values would know the mean as well as these do.
+
+    Parameters
+    ----------
+    values
+        Numbers at equal steps, without a trend.
+
+    Returns
+    -------
+    float
+        Between 1 and n; 1 where all values are equal, since a flat sensor proves nothing.
+
+    Examples
+    --------
+    >>> effective_n([5.0] * 100)
+    1.0
+    """
+    array = finite(values)
+    if array.size < 3 or np.ptp(array) == 0.0:
+        return float(min(array.size, 1))
+    return _effective_n(array, long_run_variance(array))
+
+
+def _effective_n(array: Array, variance: float) -> float:
+    return float(min(max(array.size * float(np.var(array, ddof=1)) / max(variance, 1e-300), 1.0), array.size))
+
+
+def _cosine_half_width(array: Array, quantile_level: float) -> float:
+    """Return the half width of the equal-weighted cosine interval (Lazarus, Lewis, Stock, Watson 2018)."""
+    n = array.size
+    terms = max(int(0.4 * n ** (2.0 / 3.0)), 1)
+    coefficients = fft.dct(array - array.mean(), type=2, norm="ortho")[1 : terms + 1]
+    error = math.sqrt(float(np.mean(coefficients**2)) / n)
+    return float(distributions.t.ppf(quantile_level, terms)) * error
+
+
+def mean_interval(values: npt.ArrayLike, *, unit: str = "W") -> Estimate:
+    """Return the mean with a 95 % interval that respects autocorrelation.
+
+    The half width is the larger one of an autoregressive spectral estimate and the equal-weighted cosine estimate:
+    each is too short where the other one is right.
+
+    Parameters
+    ----------
+    values
+        Numbers at equal steps, without a trend. Null and not-a-number are left out.
+    unit
+        Unit of the values.
+
+    Returns
+    -------
+    Estimate
+        Without ends where the readings hold fewer than 10 independent ones, or are all equal; ``reason`` says so.
+
+    References
+    ----------
+    Lazarus, Lewis, Stock, Watson, J. Bus. Econ. Stat. 36 (2018), doi:10.1080/07350015.2018.1506926.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> power_w = np.random.default_rng(0).normal(300.0, 5.0, 400)
+    >>> estimate = mean_interval(power_w)
+    >>> estimate.lo < 300.0 < estimate.hi
+    True
+    >>> mean_interval([250.0] * 60).reason
+    'all 60 readings are equal: a flat sensor has no interval'
+    """
+    method = "mean, larger of AR and cosine interval"
+    array = finite(values)
+    n = int(array.size)
+    if n == 0:
+        return Estimate.refused("no readings", unit=unit, n=0, method=method)
+    mean = float(array.mean())
+    if n > 1 and np.ptp(array) == 0.0:
+        reason = f"all {n} readings are equal: a flat sensor has no interval"
+        return Estimate(mean, unit=unit, n=n, n_eff=1.0, method=method, reason=reason)
+    if n < MEAN_INTERVAL_MIN_N_EFF:
+        reason = f"only {n} readings: not enough for an interval"
+        return Estimate(mean, unit=unit, n=n, n_eff=None, method=method, reason=reason)
+    variance = long_run_variance(array)
+    n_eff = _effective_n(array, variance)
+    if n_eff < MEAN_INTERVAL_MIN_N_EFF:
+        reason = (
+            f"not enough independent information: {n} readings are worth {n_eff:.1f} independent ones, 10 are needed"
+        )
+        return Estimate(mean, unit=unit, n=n, n_eff=n_eff, method=method, reason=reason)
+    level = 0.5 + CONFIDENCE / 2.0
+    spectral = float(distributions.t.ppf(level, n_eff - 1.0)) * math.sqrt(variance / n)
+    half = max(spectral, _cosine_half_width(_blocks(array)[0], level))
+    few = n_eff < MEAN_INTERVAL_FLAG_N_EFF
+    reason = f"few independent readings ({n_eff:.0f}): the interval is approximate" if few else ""
+    return Estimate(mean, mean - half, mean + half, unit=unit, n=n, n_eff=n_eff, method=method, reason=reason)
+
+
+def resolution(values: npt.ArrayLike) -> float:
+    """Return the smallest step between distinct values: what the sensor can tell apart, in the unit of the values.
+
+    Parameters
+    ----------
+    values
+        Numbers.
+
+    Returns
+    -------
+    float
+        0 where there are fewer than two distinct values.
+
+    Examples
+    --------
+    >>> resolution([98.0, 112.0, 98.0])
+    14.0
+    """
+    distinct = np.unique(np.round(finite(values), 9))
+    return float(np.diff(distinct).min()) if distinct.size > 1 else 0.0

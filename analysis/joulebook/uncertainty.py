@@ -1,0 +1,124 @@
+"""Named parts of the uncertainty of an energy: time between readings, the window's edges, the grain of the values."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import stats
+
+from joulebook.stretches import Floats, Stretches
+
+GRAIN_SAMPLE = 4096
+"""Readings that are looked at to find the grain of the values; enough to meet every digit many times."""
+
+FINEST_DECIMALS = 6
+"""Values with more decimals than this are taken as not rounded."""
+
+COVERAGE_FACTOR = 1.959963984540054
+"""Half width of a 95 % interval in standard deviations of a normal error."""
+
+
+def grain_w(power_w: Floats) -> float:
+    """Return the step in which values are given [W], 0 where none can be seen.
+
+    Examples
+    --------
+    >>> grain_w(np.array([312.0, 326, 298, 340])), grain_w(np.array([215.3, 215.5, 214.0, 216.7]))
+    (14.0, 0.1)
+    """
+    some = power_w if power_w.size <= GRAIN_SAMPLE else power_w[:: power_w.size // GRAIN_SAMPLE]
+    values = np.unique(some)
+    if values.size > 3:
+        steps = np.diff(values)
+        least = float(steps.min())
+        # Digits alone would call a meter with 14 W steps one with 1 W steps.
+        if least > 10.0**-FINEST_DECIMALS and np.allclose(steps / least, np.round(steps / least), rtol=0, atol=1e-3):
+            return round(least, FINEST_DECIMALS)
+    for decimals in range(FINEST_DECIMALS + 1):
+        if np.allclose(values * 10**decimals, np.round(values * 10**decimals), rtol=0, atol=1e-6 * 10**decimals):
+            return float(10.0**-decimals)
+    return 0.0
+
+
+def noise_j(stretches: Stretches) -> float:
+    """Return the half width [J] for what happened between readings, unseen (95 %).
+
+    Successive differences carry the autocorrelation: a slow signal has small ones and is known well from few readings,
+    a fast one has large ones. Student's t stands for the few differences of a short window.
+
+    Examples
+    --------
+    >>> from joulebook import stretches
+    >>> noise_j(stretches.between_instants(np.arange(5.0), np.full(5, 100.0), limit_s=3.0))
+    0.0
+    """
+    total = float(stretches.variance_j2.sum())
+    if total <= 0:
+        return 0.0
+    effective = total**2 / float((stretches.variance_j2**2).sum())
+    # Differences that share a reading are worth two thirds of independent ones.
+    return float(stats.t.ppf(0.975, max(2.0, 2 * effective / 3))) * math.sqrt(total)
+
+
+def edges_j(*, blur_s: float, held_s: float, sd_w: float) -> float:
+    """Return the half width [J] for the two ends of the window (95 %).
+
+    Parameters
+    ----------
+    blur_s
+        Length over which it is not known when a reading was true [s]: the period of point readings, the span that an
+        edge cuts, 0 where edges fall between spans.
+    held_s
+        Seconds at the edges over which the outer reading was held [s].
+    sd_w
+        Standard deviation of the readings [W].
+
+    Examples
+    --------
+    >>> round(edges_j(blur_s=1.0, held_s=0.0, sd_w=30.0), 1)
+    33.9
+    """
+    return COVERAGE_FACTOR * sd_w * (blur_s / math.sqrt(3) + held_s)
+
+
+def resolution_j(stretches: Stretches, *, grain: float, sd_step_w: float) -> float:
+    """Return the half width [J] for the rounding of the values (95 %).
+
+    Rounding averages out where the signal moves by more than half a grain from reading to reading. Where it stands
+    still, every reading is wrong by the same amount, up to half a grain.
+
+    Parameters
+    ----------
+    stretches
+        What was summed.
+    grain
+        Step of the values [W].
+    sd_step_w
+        Standard deviation of the signal from reading to reading [W].
+
+    Examples
+    --------
+    >>> from joulebook import stretches
+    >>> s = stretches.between_instants(np.arange(101.0), np.full(101, 300.0), limit_s=3.0)
+    >>> resolution_j(s, grain=14.0, sd_step_w=0.0)
+    700.0
+    """
+    length = stretches.end_s - stretches.start_s
+    worst = grain / 2 * float(length.sum())
+    if sd_step_w <= grain / 2:
+        return worst
+    return min(worst, COVERAGE_FACTOR * grain / math.sqrt(12) * math.sqrt(float((length**2).sum())))
+
+
+def quantum_j(step_j: float, *, blocks: int) -> float:
+    """Return the half width [J] for the steps of a counter, of which only the ends of each block count (95 %).
+
+    The difference of two readings, each rounded down, has a triangular error of standard deviation step / sqrt(6).
+
+    Examples
+    --------
+    >>> round(quantum_j(3600.0, blocks=1), 1)
+    2880.5
+    """
+    return min(step_j * blocks, COVERAGE_FACTOR * step_j * math.sqrt(blocks / 6))

@@ -1,0 +1,333 @@
+"""``nvidia-smi --query-gpu=… --format=csv``: any column order, with or without units, several cards interleaved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from joulebook import rules
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import boards, cells, nvidia_query, stamps, table, ticks
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.table import Field
+
+
+@dataclass
+class _Reader:
+    """State of one pass over a file: the layout in force, the clock, and which cards were seen."""
+
+    log: Log
+    layout: nvidia_query.Layout
+    form: stamps.StampForm
+    clock: stamps.Localiser
+    models: dict[str, tuple[str, str]] = field(default_factory=dict)
+    bus_devices: dict[str, str] = field(default_factory=dict)
+    carried: pl.DataFrame | None = None
+    driver: str = ""
+    over_limit: int = 0
+    incomplete_ticks: int = 0
+    bare: bool = False
+
+    def read(self, block: Block, *, final: bool) -> Part:
+        """Return what a block says: the quick way where nothing in it is odd, else with care."""
+        return self._quick(block) or self._careful(block, final=final)
+
+    def _quick(self, block: Block) -> Part | None:
+        """Read a block of bare numbers with a typed reader; ``None`` as soon as anything in it needs a second look.
+
+        Typed reading is twice as fast as going through text, and says by a null or an error where it does not fit.
+        """
+        layout = self.layout
+        if not self.bare or not block.terminated or layout.others or b"timestamp" in block.data:
+            return None
+        numeric = {f.column for f in layout.fields if f.quantity not in cells.TEXT_QUANTITIES}
+        schema = {n: pl.Float64 if n in numeric else pl.Int32 if n == layout.index else pl.String for n in layout.names}
+        frame = table.split_regular(block, layout.names, ",", schema)
+        if frame is None or any(frame[c].null_count() for c in (*numeric, layout.index) if c):
+            return None
+        naive = frame.select(stamps.parse(pl.col(layout.time), self.form).alias("ts_utc")).to_series()
+        if naive.null_count():
+            return None
+        frame = frame.with_columns(self.clock.to_utc(naive))
+        frame, lost = self._with_device(frame, final=True)
+        values = frame.select(
+            "line", "device",
+            *(cells.scaled(pl.col(f.column), f.quantity, f.unit).alias(f.quantity) for f in layout.fields), "ts_utc",
+        )  # fmt: skip
+        _, broken = rules.judge(values, "board")
+        if broken.height or lost.height or values["ts_utc"].null_count():
+            return None
+        self._count_over_limit(values)
+        return Part(lines=block.count, readings=values, channels=self._channels(frame))
+
+    def _count_over_limit(self, values: pl.DataFrame) -> None:
+        if {"power_w", "power_limit_w"} <= set(values.columns):
+            self.over_limit += int((values["power_w"] > values["power_limit_w"]).sum() or 0)
+
+    def _careful(self, block: Block, *, final: bool) -> Part:
+        raw, rejects = self._raw(block)
+        if self.carried is not None:
+            raw, self.carried = pl.concat([self.carried, raw]), None
+        if raw.is_empty():
+            return Part(lines=block.count, rejects=rejects)
+        if not block.terminated:
+            raw, cut = self._cut_last(raw)
+            rejects = pl.concat([rejects, cut])
+        naive = raw.select(stamps.parse(pl.col(self.layout.time), self.form).alias("ts_utc")).to_series()
+        raw = raw.with_columns(self.clock.to_utc(naive).alias("ts_utc"))
+        all_fields = (*self.layout.fields, *self.layout.others)
+        stamp = Field(self.layout.time, self.layout.headers[self.layout.names.index(self.layout.time)], "ts_utc")
+        if raw["ts_utc"].null_count():
+            lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
+            rejects = pl.concat([rejects, table.without_time(lost, all_fields, stamp)])
+            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        raw, more = self._with_device(raw, final=final)
+        rejects = pl.concat([rejects, more])
+        readings, more = self._readings(raw)
+        return Part(
+            lines=block.count, readings=readings, rejects=pl.concat([rejects, more]), channels=self._channels(raw)
+        )
+
+    def _raw(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the text cells of the block, and rejects of damage and foreign lines."""
+        damage: list[pl.DataFrame] = []
+        if b"\x00" in block.data:
+            block, nul = _without_nul(block)
+            damage.append(nul)
+        raw = table.split(block, self.layout.names, ",", quoted=b'"' in block.data)
+        frame, odd = raw.frame, raw.odd
+        if b"timestamp" in block.data:
+            header = pl.col(self.layout.time).str.strip_chars(' "').str.to_lowercase() == "timestamp"
+            frame = frame.filter(~header)
+            odd = odd.filter(~pl.col("raw").str.strip_chars(' "').str.to_lowercase().str.starts_with("timestamp"))
+        if odd.height:
+            foreign = ~pl.col("raw").str.contains(r"^\s*\"?\d{4}[/-]\d\d[/-]\d\d")
+            cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
+            rule = (
+                pl.when(cut).then(pl.lit("last-line-cut"))
+                .when(foreign).then(pl.lit("tool-message")).otherwise(pl.lit("wrong-number-of-fields"))
+            )  # fmt: skip
+            damage.append(table.whole_lines(odd, rule))
+        return frame, pl.concat(damage) if damage else table.no_rejects()
+
+    def _cut_last(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Take out a last line without end whose last cell is shorter than any other: a stump, not a value."""
+        last_column, last = self.layout.names[-1], raw.tail(1)
+        stump = len((last[last_column][0] or "").strip())
+        others = raw.head(raw.height - 1)[last_column].str.strip_chars().str.len_chars()
+        if others.is_empty() or stump >= int(others.min() or 0):  # type: ignore[call-overload]
+            return raw, table.no_rejects()
+        line = last.select("line", raw=pl.concat_str(self.layout.names, separator=","))
+        return raw.head(raw.height - 1), table.whole_lines(line, "last-line-cut")
+
+    def _with_device(self, raw: pl.DataFrame, *, final: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+        options = self.log.options
+        if self.layout.index:
+            if raw[self.layout.index].dtype.is_integer():
+                return raw.with_columns(device=_card(raw[self.layout.index])), table.no_rejects()
+            text = pl.col(self.layout.index).str.strip_chars()
+            named = pl.when(text.str.contains(r"^\d+$")).then(pl.concat_str(pl.lit("gpu:"), text)).otherwise(None)
+            raw = raw.with_columns(device=named)
+            lost = raw.filter(pl.col("device").is_null())
+            return raw.filter(pl.col("device").is_not_null()), self._lost_rows(lost, "no-such-device")
+        key = self.layout.uuid or self.layout.bus
+        if key:
+            for text in raw[key].str.strip_chars().unique(maintain_order=True):
+                self.bus_devices.setdefault(text, f"gpu:{len(self.bus_devices)}")
+            named = pl.col(key).str.strip_chars().replace_strict(self.bus_devices, default=None, return_dtype=pl.String)
+            return raw.with_columns(device=named), table.no_rejects()
+        if len(options.devices) > 1:
+            return self._by_tick(raw, final=final)
+        return raw.with_columns(device=pl.lit(options.device or (options.devices or ("gpu:0",))[0])), table.no_rejects()
+
+    def _by_tick(self, raw: pl.DataFrame, *, final: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
+        assigned, open_lines = ticks.assign(raw["ts_utc"], self.log.options.devices, final=final)
+        raw = raw.with_columns(assigned)
+        if open_lines:
+            self.carried = raw.tail(open_lines).drop("ts_utc", "device")
+            raw = raw.head(raw.height - open_lines)
+        short = raw.filter(pl.col("device").is_null())
+        self.incomplete_ticks += short["ts_utc"].dt.truncate("100ms").n_unique() if short.height else 0
+        return raw.filter(pl.col("device").is_not_null()), self._lost_rows(short, "incomplete-tick")
+
+    def _lost_rows(self, rows: pl.DataFrame, rule: str) -> pl.DataFrame:
+        if rows.is_empty():
+            return table.no_rejects()
+        line = rows.select("line", raw=pl.concat_str(self.layout.names, separator=","))
+        return table.whole_lines(line, rule)
+
+    def _readings(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        values, rejects = table.convert(raw, self.layout.fields)
+        values, judged = table.judge(values, raw, self.layout.fields, "board")
+        self._count_over_limit(values)
+        values = values.with_columns(raw["ts_utc"])
+        frames, all_rejects = [table.kept(values)], [rejects, judged]
+        for other in self.layout.others:
+            suffix = other.header.split(" [")[0].removeprefix("power.draw").strip(".") or "draw"
+            renamed = raw.with_columns(device=pl.concat_str("device", pl.lit(f"/{suffix}")))
+            extra, bad = table.convert(renamed, [other])
+            extra, judged = table.judge(extra, renamed, [other], "board")
+            frames.append(table.kept(extra.with_columns(raw["ts_utc"])))
+            all_rejects += [bad, judged]
+        return pl.concat(frames, how="diagonal"), pl.concat(all_rejects)
+
+    def _channels(self, raw: pl.DataFrame) -> tuple[Channel, ...]:
+        seen = raw.unique("device", keep="first", maintain_order=True)
+        fresh = []
+        for row in seen.iter_rows(named=True):  # one row per card, not per line
+            device = row["device"]
+            if device in self.models:
+                continue
+            model = (row[self.layout.model] or "").strip() if self.layout.model else ""
+            uuid = (row[self.layout.uuid] or "").strip() if self.layout.uuid else ""
+            self.models[device] = (model, uuid)
+            self.driver = self.driver or ((row[self.layout.driver] or "").strip() if self.layout.driver else "")
+            window_s = self.log.options.window_s or boards.power_window_s(model, self.layout.power or "")
+            kind = "instant" if window_s is None else "mean"
+            fresh.append(Channel(device, "board", model, uuid, kind, window_s))
+            for other in self.layout.others:
+                suffix = other.header.split(" [")[0].removeprefix("power.draw").strip(".") or "draw"
+                fresh.append(Channel(f"{device}/{suffix}", "part", model, uuid))
+        return tuple(fresh)
+
+
+def _card(index: pl.Series) -> pl.Series:
+    """Return device names for card numbers, made once per card."""
+    names = {int(i): f"gpu:{i}" for i in index.unique()}
+    return index.replace_strict(names, return_dtype=pl.String)
+
+
+def _without_nul(block: Block) -> tuple[Block, pl.DataFrame]:
+    """Take runs of NUL bytes out of the lines and report each line that held one."""
+    lines = pl.Series("raw", block.lines)
+    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+    found = pl.DataFrame({"line": numbers, "raw": lines}).filter(pl.col("raw").str.contains("\x00", literal=True))
+    told = pl.format("{} NUL bytes", pl.col("raw").str.count_matches("\x00", literal=True))
+    rejects = table.whole_lines(found.with_columns(raw=told), "nul-bytes")
+    return Block(block.first_line, block.data.replace(b"\x00", b""), block.terminated), rejects
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    header_at = next((i for i, line in enumerate(log.head.lines[:200]) if nvidia_query.is_header(line)), None)
+    layout = (
+        nvidia_query.from_positions(log)
+        if header_at is None
+        else nvidia_query.from_header(log.head.lines[header_at], log.name)
+    )
+    first = 0 if header_at is None else header_at + 1
+    samples = [
+        cells[layout.names.index(layout.time)]
+        for line in log.head.lines[first : first + 200]
+        if len(cells := line.split(",")) == len(layout.names)
+        and re.match(r"\s*\"?\d", cells[layout.names.index(layout.time)])
+    ]
+    if not samples:
+        raise LogRefusedError(f"{log.name}: has a header but no line with a time stamp: nothing was measured")
+    try:
+        form = stamps.detect([s.strip().strip('"') for s in samples], day_first=log.options.day_first)
+    except stamps.StampError as error:
+        raise LogRefusedError(f"{log.name}: {error}") from None
+    clock = stamps.localiser(form, log.options, log.name, first + 1, samples[0])
+    _refuse_hidden_devices(log, layout, form, samples)
+    yield Part(findings=_about(log, layout, header_at))
+    reader = _Reader(log, layout, form, clock)
+    reader.bare = _bare(log, layout, first)
+    previous: Block | None = None
+    for block in _skip_head(log.blocks(), first):
+        if previous is not None:
+            yield reader.read(previous, final=False)
+        previous = block
+    if previous is not None:
+        yield reader.read(previous, final=True)
+    yield Part(findings=_afterwards(log, reader), tool_version=reader.driver)
+
+
+def _bare(log: Log, layout: nvidia_query.Layout, first: int) -> bool:
+    """Tell whether the first line of numbers carries no units, so that the quick way is worth trying."""
+    row = next(
+        (c for line in log.head.lines[first : first + 50] if len(c := line.split(",")) == len(layout.names)), None
+    )
+    numeric = [f.column for f in layout.fields if f.quantity not in cells.TEXT_QUANTITIES]
+    return row is not None and all(re.fullmatch(r"\s*[\d.]+\s*", row[layout.names.index(c)]) for c in numeric)
+
+
+def _skip_head(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
+    """Yield the blocks without the first ``skip`` lines; those are still counted as lines of the file."""
+    for block in blocks:
+        if skip and block.first_line == 1:
+            at = 0
+            for _ in range(skip):
+                at = block.data.find(b"\n", at) + 1
+            yield Block(1, b"\n" * skip + block.data[at:], block.terminated)
+        else:
+            yield block
+
+
+def _refuse_hidden_devices(log: Log, layout: nvidia_query.Layout, form: stamps.StampForm, samples: list[str]) -> None:
+    if layout.index or layout.uuid or layout.bus or log.options.devices or log.options.device:
+        return
+    parsed = (
+        pl.DataFrame({"t": samples})
+        .select(stamps.parse(pl.col("t").str.strip_chars(' "'), form))
+        .to_series()
+        .drop_nulls()
+    )
+    count = ticks.lines_per_tick(parsed.to_physical().cast(pl.Int64).to_list())
+    if count > 1:
+        names = ", ".join(f'"gpu:{i}"' for i in range(count))
+        raise LogRefusedError(
+            f"{log.name}: {count} lines share each sampling round but no column names the card; add devices = [{names}] to this "
+            "[[source]] if the lines of a round always come in that order, or log again with index in the query"
+        )
+
+
+def _about(log: Log, layout: nvidia_query.Layout, header_at: int | None) -> tuple[Finding, ...]:
+    found = []
+    if layout.power is None and not any(f.quantity == "power_w" for f in layout.fields):
+        found.append(Finding(
+            "no-power-column", Severity.WARNING, log.name,
+            "The log has no power.draw column: it says nothing about energy. Utilisation and temperature are read.",
+            {"columns": list(layout.headers)},
+        ))  # fmt: skip
+    if header_at is None:
+        found.append(Finding(
+            "header-missing", Severity.NOTE, log.name,
+            "The file has no header; its columns are read by position as study.toml says.", {"columns": dict(log.options.columns)},
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def _afterwards(log: Log, reader: _Reader) -> tuple[Finding, ...]:
+    found = []
+    if reader.over_limit:
+        found.append(Finding(
+            "above-power-limit", Severity.NOTE, log.name,
+            f"{reader.over_limit} readings lie above the power limit, by up to {rules.LIMIT_FACTOR} times: short excursions are real and kept.",
+            {"readings": reader.over_limit},
+        ))  # fmt: skip
+    if reader.incomplete_ticks:
+        found.append(Finding(
+            "incomplete-ticks", Severity.WARNING, log.name,
+            f"{reader.incomplete_ticks} sampling rounds lack a card's line and were left out; the order of lines names the card, so a "
+            "round with a missing line cannot be told apart.", {"rounds": reader.incomplete_ticks},
+        ))  # fmt: skip
+    if reader.clock.unresolved_hours:
+        found.append(Finding(
+            "repeated-hour", Severity.WARNING, log.name,
+            f"{reader.clock.unresolved_hours} stamps lie in the hour that comes twice when summer time ends; they were read as the first pass.",
+            {"stamps": reader.clock.unresolved_hours},
+        ))  # fmt: skip
+    return tuple(found)
+
+
+ADAPTER = Adapter(
+    name="nvidia-smi-csv",
+    title="nvidia-smi --query-gpu … --format=csv",
+    yields="board power, limit, utilisation, memory, temperature and clocks per card",
+    sniff=nvidia_query.sniff,
+    parse=_parse,
+    needs_zone=True,
+)

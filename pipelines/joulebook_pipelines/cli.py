@@ -1,0 +1,197 @@
+"""The command line: thin verbs around functions that notebooks and tests call as well."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from joulebook_pipelines import __version__, config, console, inspect, run
+from joulebook_pipelines.adapters import ADAPTERS
+from joulebook_pipelines.config_errors import ConfigError
+from joulebook_pipelines.config_study import Study
+from joulebook_pipelines.logs.contract import LogRefusedError
+from joulebook_pipelines.store import StoreError, open_store
+
+DONE, NOT_GOOD_ENOUGH, USAGE, REGRESSION = 0, 1, 2, 3
+"""Exit codes: done; the data is not good enough; usage or configuration; a regression was found."""
+
+app = typer.Typer(
+    name="joulebook",
+    help="Turn power logs of machine-learning training into energy numbers that survive an argument. Offline: it reads what other tools wrote.",
+    epilog="Example: joulebook run my-logs/ && open my-logs/out/report.html",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="A folder of logs, or its study.toml.")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the results. Default: STUDY/out.")]
+Json = Annotated[bool, typer.Option("--json", help="Print for a machine.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")]
+
+
+def _study(path: Path) -> Study:
+    return config.load(path, adapters=[a.name for a in ADAPTERS])
+
+
+def _out(study: Study, out: Path | None) -> Path:
+    return out if out is not None else study.folder / "out"
+
+
+def _bytes(study: Study) -> int:
+    return sum(s.path.stat().st_size for s in study.sources_resolved())
+
+
+@app.command(epilog="Example: joulebook init my-logs/")
+def init(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of logs.")]) -> None:
+    """Recognise the files of a folder and write a commented study.toml."""
+    target = folder / config.STUDY_FILE
+    if target.exists():
+        raise ConfigError(f"{target}: is there already; edit it, or move it away to begin anew")
+    target.write_text(inspect.draft(config.default(folder)), encoding="utf-8")
+    console.say(str(target))
+
+
+@app.command(epilog="Example: joulebook check my-logs/")
+def check(study: StudyPath, json: Json = False) -> None:
+    """Read everything and write nothing: sources, rejects, findings, configuration in force."""
+    result = inspect.check(_study(study))
+    if json:
+        console.as_json(result.as_dict())
+    else:
+        console.outcomes(result.outcomes)
+        if result.rejects.height:
+            console.say()
+            console.rows(result.rejects)
+        if result.findings.height:
+            console.say()
+            console.findings(result.findings)
+        console.say()
+        console.say(result.configuration)
+    raise typer.Exit(DONE if result.good else NOT_GOOD_ENOUGH)
+
+
+@app.command("run", epilog="Example: joulebook run my-logs/ -o results/")
+def run_(study: StudyPath, out: Out = None, quiet: Quiet = False, json: Json = False) -> None:
+    """Do the main job: ingest, every analysis, notebooks and one self-contained HTML report."""
+    loaded = _study(study)
+    with console.progress(_bytes(loaded), quiet=quiet) as told:
+        result = run.run(loaded, _out(loaded, out), told)
+    if json:
+        console.as_json({"report": str(result.report), "store": str(result.store), "stages": result.worked})
+    else:
+        console.outcomes([o for o in result.outcomes if o.status == "refused"])
+        with open_store(result.store) as store:
+            for line in inspect.headline(store):
+                console.say(line)
+        console.say(f"report: {result.report}")
+    raise typer.Exit(DONE if result.read else NOT_GOOD_ENOUGH)
+
+
+@app.command(epilog="Example: joulebook ingest my-logs/")
+def ingest(study: StudyPath, out: Out = None, quiet: Quiet = False) -> None:
+    """Fill the store only: sources, readings, rejects, runs, steps, phases."""
+    loaded = _study(study)
+    with console.progress(_bytes(loaded), quiet=quiet) as told:
+        result = run.fill(loaded, _out(loaded, out), told)
+    console.outcomes(result.outcomes)
+    console.say(f"store: {result.store}")
+    raise typer.Exit(DONE if result.read else NOT_GOOD_ENOUGH)
+
+
+@app.command(epilog="Example: joulebook rejects my-logs/ --by-rule")
+def rejects(
+    study: StudyPath,
+    out: Out = None,
+    by_rule: Annotated[bool, typer.Option("--by-rule", help="Counts instead of lines.")] = False,
+    json: Json = False,
+) -> None:
+    """List the cells and lines that broke a rule, with their text."""
+    with open_store(_out(_study(study), out)) as store:
+        console.rows(inspect.rejects(store, by_rule=by_rule), json_output=json)
+
+
+@app.command(epilog="Example: joulebook findings my-logs/ --severity warning")
+def findings(
+    study: StudyPath,
+    out: Out = None,
+    severity: Annotated[str, typer.Option(help="Least severity to show: note, warning or error.")] = "note",
+    json: Json = False,
+) -> None:
+    """List what the reader of the numbers should know, worst first."""
+    levels = ("note", "warning", "error")
+    if severity not in levels:
+        raise ConfigError(f"--severity {severity!r}: is one of {', '.join(levels)}")
+    with open_store(_out(_study(study), out)) as store:
+        found = store.findings().filter(pl.col("severity").is_in(levels[levels.index(severity) :]))
+    if json:
+        console.rows(found, json_output=True)
+    else:
+        console.findings(found)
+
+
+@app.command(epilog="Example: joulebook trace my-logs/ train-1 energy_j --scope node")
+def trace(
+    study: StudyPath,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run.")],
+    metric: Annotated[str, typer.Argument(metavar="METRIC", help="A metric, such as energy_j.")],
+    scope: Annotated[str | None, typer.Option(help="Boundary; all by default.")] = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Follow a number back to its files and lines."""
+    with open_store(_out(_study(study), out)) as store:
+        console.rows(inspect.trace(store, run_id, metric, scope), json_output=json)
+
+
+@app.command(epilog="Example: joulebook export my-logs/ --format csv -o tables/")
+def export(
+    study: StudyPath,
+    format: Annotated[str, typer.Option("--format", help="parquet, csv or json.")] = "parquet",
+    to: Annotated[Path | None, typer.Option("--to", help="Folder of the tables. Default: OUT/tables.")] = None,
+    out: Out = None,
+) -> None:
+    """Write the tables of the store as files."""
+    folder = _out(_study(study), out)
+    with open_store(folder) as store:
+        for file in inspect.export(store, to or folder / "tables", format):
+            console.say(str(file))
+
+
+@app.command(epilog="Example: joulebook formats")
+def formats(json: Json = False) -> None:
+    """List every format that is read, what writes it, and what it yields."""
+    console.rows(inspect.formats(), json_output=json)
+
+
+@app.command(epilog="Example: joulebook version")
+def version() -> None:
+    """Print the version."""
+    console.say(__version__)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a failure of input is one clear line on stderr and an exit code."""
+    sys.exit(run_command(arguments))
+
+
+def run_command(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        code = app(arguments, standalone_mode=False)
+        return int(code or DONE)
+    except (typer.Exit, SystemExit) as exit_:
+        return int(getattr(exit_, "exit_code", None) or getattr(exit_, "code", None) or DONE)
+    except (ConfigError, StoreError) as error:
+        console.fail(str(error))
+        return USAGE
+    except (LogRefusedError, KeyError) as error:
+        console.fail(str(error.args[0] if error.args else error))
+        return NOT_GOOD_ENOUGH
+    except BrokenPipeError:
+        return DONE

@@ -1,0 +1,102 @@
+"""The only place that prints: results on stdout, progress and warnings on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import polars as pl
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from joulebook_pipelines.ingest import Outcome
+from joulebook_pipelines.run import Told
+
+_MARK = {"error": "✖", "warning": "▲", "note": "ℹ"}
+
+
+def say(text: str = "") -> None:
+    """Print a line of the result."""
+    print(text)
+
+
+def tell(text: str) -> None:
+    """Print a line about the work or a doubt."""
+    print(text, file=sys.stderr)
+
+
+def fail(text: str) -> None:
+    """Print an error."""
+    print(f"joulebook: {text}", file=sys.stderr)
+
+
+def as_json(value: object) -> None:
+    """Print a value for a machine."""
+    print(json.dumps(value, indent=1, default=str, ensure_ascii=False))
+
+
+def rows(frame: pl.DataFrame, *, json_output: bool = False) -> None:
+    """Print a frame: as JSON rows, or as a table that is as wide as it must be."""
+    if json_output:
+        as_json(frame.to_dicts())
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, dtype in frame.schema.items():
+        table.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
+    for row in frame.iter_rows():
+        table.add_row(*(_cell(v) for v in row))
+    console = Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty())
+    console.print(table)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
+
+
+def outcomes(files: Sequence[Outcome]) -> None:
+    """Print what became of each file."""
+    for o in files:
+        if o.status == "refused":
+            say(f"✖ {o.name}: refused — {o.reason.removeprefix(o.name).lstrip(': ')}")
+        else:
+            counts = f"{o.lines} lines, {o.readings} readings, {o.rejects} rejects"
+            say(
+                f"{'·' if o.status == 'unchanged' else '✔'} {o.name}: {o.adapter}, {counts}{' (unchanged)' if o.status == 'unchanged' else ''}"
+            )
+
+
+def findings(frame: pl.DataFrame) -> None:
+    """Print findings, worst first."""
+    for row in frame.iter_rows(named=True):
+        about = f" [{row['run_id']}]" if row["run_id"] and row["run_id"] != row["subject"] else ""
+        say(f"{_MARK[row['severity']]} {row['code']} — {row['subject']}{about}: {row['message']}")
+
+
+@contextmanager
+def progress(total_bytes: int, *, quiet: bool = False) -> Iterator[Told]:
+    """Show what is being done: bars on a terminal, plain lines elsewhere."""
+    if quiet:
+        yield Told()
+    elif sys.stderr.isatty():
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+            task = bar.add_task("reading", total=total_bytes)
+            yield Told(
+                lambda text: bar.update(task, description=text),
+                lambda name, done: bar.update(task, advance=done, description=name),
+            )
+    else:
+        seen: set[str] = set()
+
+        def read(name: str, _done: int) -> None:
+            if name not in seen:
+                seen.add(name)
+                tell(f"reading {name}")
+
+        yield Told(tell, read)

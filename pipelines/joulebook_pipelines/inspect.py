@@ -1,0 +1,161 @@
+"""Looking at a study without analysing it: check, rejects, findings, trace, export, formats."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from joulebook import schema
+from joulebook_pipelines import config, ingest, init, run, units
+from joulebook_pipelines.adapters import ADAPTERS
+from joulebook_pipelines.config_errors import ConfigError
+from joulebook_pipelines.config_study import Study
+from joulebook_pipelines.logs.contract import LogRefusedError
+from joulebook_pipelines.store import Store, open_store
+
+FORMATS = ("parquet", "csv", "json")
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check found."""
+
+    outcomes: tuple[ingest.Outcome, ...]
+    rejects: pl.DataFrame
+    findings: pl.DataFrame
+    configuration: str
+
+    @property
+    def good(self) -> bool:
+        """Whether every file could be read."""
+        return all(o.status != "refused" for o in self.outcomes)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return everything as plain values."""
+        files = [
+            {k: getattr(o, k) for k in ("name", "adapter", "status", "lines", "readings", "rejects", "reason")}
+            for o in self.outcomes
+        ]
+        return {
+            "files": files, "rejects": self.rejects.to_dicts(), "findings": self.findings.to_dicts(), "configuration": self.configuration,
+        }  # fmt: skip
+
+
+def check(study: Study) -> Check:
+    """Read every file of a study into a store that is thrown away."""
+    with tempfile.TemporaryDirectory(prefix="joulebook-") as folder:
+        result = run.fill(study, Path(folder))
+        with open_store(result.store) as store:
+            return Check(result.outcomes, rejects(store, by_rule=True), store.findings(), config.effective(study))
+
+
+def draft(study: Study) -> str:
+    """Return a commented study.toml for a folder without one."""
+    found = []
+    for source in run.sources_of(study):
+        try:
+            log, adapter = ingest.recognised(source)
+        except LogRefusedError as error:
+            found.append(init.Recognised(source.name, None, str(error)))
+            continue
+        try:
+            part = next(iter(adapter.parse(log)), None)
+            needs_zone, reason = False, ""
+            needs_scope = part is not None and any(c.scope == "" for c in part.channels)
+        except LogRefusedError as error:
+            needs_zone, needs_scope, reason = "timezone" in str(error), "scope" in str(error), str(error)
+        found.append(init.Recognised(source.name, adapter.name, reason, needs_zone=needs_zone, needs_scope=needs_scope))
+    return init.draft(study.folder, found)
+
+
+def rejects(store: Store, *, by_rule: bool = False) -> pl.DataFrame:
+    """Return the rejects with the path of their file: line by line, or counted by file, column and rule."""
+    joined = store.sql(
+        """select s.path, r.line, r.device, r.column_name, r.rule, r.raw from rejects r join sources s on s.source_id = r.source_id
+        order by s.path, r.line, r.column_name"""
+    )
+    if not by_rule:
+        return joined
+    return (
+        joined.group_by("path", "column_name", "rule", maintain_order=True)
+        .agg(cells=pl.len(), first_line=pl.col("line").min(), example=pl.col("raw").first())
+        .sort("path", "cells", descending=[False, True])
+    )
+
+
+def headline(store: Store) -> list[str]:
+    """Return one line a run: energy at the widest scope with its interval, and what doubts there are."""
+    lines = []
+    order = {s: i for i, s in enumerate(schema.SCOPES)}
+    energies = store.results().filter(
+        (pl.col("metric") == "energy_j") & (pl.col("device") == "") & (pl.col("phase") == "")
+    )
+    for run_id in store.runs()["run_id"]:
+        mine = energies.filter(pl.col("run_id") == run_id).sort(pl.col("scope").replace_strict(order, default=-1))
+        if mine.height:
+            row = mine.row(-1, named=True)
+            lines.append(
+                f"{run_id}: {units.energy(row['value'], row['lo'], row['hi'])} at the {row['scope']}{_doubt(row)}"
+            )
+    counts = {r["severity"]: r["len"] for r in store.table("findings").group_by("severity").len().iter_rows(named=True)}
+    lines.append(
+        f"findings: {counts.get('error', 0)} errors, {counts.get('warning', 0)} warnings, {counts.get('note', 0)} notes"
+    )
+    return lines
+
+
+def _doubt(row: dict[str, object]) -> str:
+    if row["value"] is None:
+        return f" — {row['reason']}"
+    covered = row["coverage_ratio"]
+    return f" ({100 * covered:.1f} % of the time covered)" if isinstance(covered, float) and covered < 0.9995 else ""
+
+
+def trace(store: Store, run_id: str, metric: str, scope: str | None = None) -> pl.DataFrame:
+    """Return a number and the files and lines that it was made from.
+
+    Raises
+    ------
+    KeyError
+        There is no such number.
+    """
+    numbers = store.results(run_id).filter((pl.col("metric") == metric) & (pl.col("device") == ""))
+    if scope is not None:
+        numbers = numbers.filter(pl.col("scope") == scope)
+    if numbers.is_empty():
+        known = ", ".join(sorted(set(store.results(run_id)["metric"]))) or "none"
+        raise KeyError(f"run {run_id!r} has no {metric!r}{f' at {scope}' if scope else ''}; its metrics: {known}")
+    lines = store.sql(
+        """select i.scope, s.path, s.sha256, s.adapter, i.device, count(*) as readings, min(r.line) as first_line, max(r.line) as last_line
+        from instruments i join sources s on s.source_id = i.source_id
+        join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+        join aligned_runs u on u.run_id = i.run_id and r.ts_utc >= u.start_utc and r.ts_utc <= u.end_utc
+        where i.run_id = ? and i.chosen group by all order by i.scope, s.path, i.device""",
+        [run_id],
+    )
+    return numbers.select("scope", "phase", "metric", "value", "lo", "hi", "method").join(lines, on="scope", how="left")
+
+
+def export(store: Store, folder: Path, form: str) -> list[Path]:
+    """Write every table as a file and return the files.
+
+    Raises
+    ------
+    ConfigError
+        The form is not known.
+    """
+    if form not in FORMATS:
+        raise ConfigError(f"--format {form!r}: is one of {', '.join(FORMATS)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    return [store.write_table(t.name, folder / f"{t.name}.{form}", form) for t in schema.TABLES]
+
+
+def formats() -> pl.DataFrame:
+    """Return ``adapter, written_by, yields, zone``: what can be read."""
+    return pl.DataFrame(
+        [(a.name, a.title, a.yields, "needed" if a.needs_zone else "") for a in ADAPTERS],
+        schema=["adapter", "written_by", "yields", "timezone"], orient="row",
+    )  # fmt: skip

@@ -1,0 +1,153 @@
+"""What an adapter is: a name, a claim, and a parse that yields parts in canonical units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from joulebook.findings import Finding
+from joulebook_pipelines.logs.text import Block, Head, LogRefusedError, blocks
+
+
+@dataclass(frozen=True)
+class Options:
+    """What study.toml says about one file (see the reference of study.toml for each key)."""
+
+    host: str = "node"
+    scope: str | None = None
+    timezone: str | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    device: str | None = None
+    devices: tuple[str, ...] = ()
+    interval_label: str | None = None
+    kind: str | None = None
+    window_s: float | None = None
+    date: str | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    day_first: bool | None = None
+    range_j: float | None = None
+    sign: int = 1
+    mark: str | None = None
+    utc_offset_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Log:
+    """One file as an adapter sees it: where it is, how it begins, what the user said about it."""
+
+    path: Path
+    head: Head
+    options: Options = field(default_factory=Options)
+
+    @property
+    def name(self) -> str:
+        """Name of the file in messages: relative to study.toml."""
+        return self.head.name
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the whole file in blocks of lines."""
+        return blocks(self.path, self.head)
+
+    def whole_text(self, limit_bytes: int = 1 << 28) -> str:
+        """Return the whole file as text, for formats that cannot be read in blocks (JSON, XML).
+
+        Raises
+        ------
+        LogRefusedError
+            The file is larger than ``limit_bytes`` when unpacked.
+        """
+        pieces, total = [], 0
+        for block in self.blocks():
+            total += len(block.data)
+            if total > limit_bytes:
+                raise LogRefusedError(f"{self.name}: larger than {limit_bytes >> 20} MiB; split it into parts")
+            pieces.append(block.data if block.terminated else block.data[:-1])
+        return b"".join(pieces).decode("utf-8", errors="replace")
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One device of a source: what its readings cover and how they are made.
+
+    Parameters
+    ----------
+    kind
+        ``instant``, ``mean`` (over span or window), ``counter``, ``energy`` (per span), ``on-change`` (held).
+    window_s
+        Averaging window of the sensor [s], where known.
+    """
+
+    device: str
+    scope: str
+    model: str = ""
+    uuid: str = ""
+    kind: str = "instant"
+    window_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What an adapter found in a stretch of a file; frames have the columns of the store's tables less ``source_id``.
+
+    Parameters
+    ----------
+    lines
+        Physical lines that this part accounts for.
+    readings
+        ``line, device, ts_utc, span_s`` and quantities.
+    rejects
+        ``line, device, column_name, rule, raw``.
+    """
+
+    lines: int = 0
+    readings: pl.DataFrame | None = None
+    rejects: pl.DataFrame | None = None
+    runs: pl.DataFrame | None = None
+    steps: pl.DataFrame | None = None
+    phases: pl.DataFrame | None = None
+    channels: tuple[Channel, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    tool_version: str = ""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A format that can be read.
+
+    Parameters
+    ----------
+    name
+        Stable name, as in ``adapter = "…"`` of study.toml.
+    title
+        What writes such files.
+    yields
+        What comes out, in words, for ``joulebook formats``.
+    sniff
+        Whether the head of a file is of this format; claims of two adapters are an error, so it must be narrow.
+    parse
+        Turns a file into parts. Raises :class:`LogRefusedError` with the cure where it cannot be honest.
+    needs_zone
+        Stamps carry no offset, so the study must name the zone.
+    family
+        ``meter`` (an instrument in the supply line), ``sensor`` (of the device itself) or ``model`` (an estimate of a
+        tracker): of two instruments of one scope the earlier kind is used.
+    fallback
+        Reads what nobody else knows: its claim counts only where no other adapter claims the file.
+    """
+
+    name: str
+    title: str
+    yields: str
+    sniff: Callable[[Head], bool]
+    parse: Callable[[Log], Iterator[Part]]
+    needs_zone: bool = False
+    family: str = "sensor"
+    fallback: bool = False
+
+
+__all__ = ["Adapter", "Block", "Channel", "Head", "Log", "LogRefusedError", "Options", "Part"]

@@ -1,0 +1,134 @@
+"""The columns of an ``nvidia-smi --query-gpu`` table: which field is which quantity, in which unit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
+from joulebook_pipelines.logs.table import Field
+
+QUANTITIES = {
+    "power.draw": ("power_w", "W"), "power.draw.average": ("power_w", "W"), "power.draw.instant": ("power_w", "W"),
+    "power.limit": ("power_limit_w", "W"), "enforced.power.limit": ("power_limit_w", "W"),
+    "utilization.gpu": ("utilization_ratio", "%"), "utilization.memory": ("memory_utilization_ratio", "%"),
+    "memory.used": ("memory_used_bytes", "MiB"),
+    "temperature.gpu": ("temperature_c", "C"), "temperature.memory": ("memory_temperature_c", "C"),
+    "clocks.current.sm": ("sm_clock_hz", "MHz"), "clocks.sm": ("sm_clock_hz", "MHz"),
+    "clocks.current.graphics": ("sm_clock_hz", "MHz"), "clocks.gr": ("sm_clock_hz", "MHz"),
+    "clocks.current.memory": ("memory_clock_hz", "MHz"), "clocks.mem": ("memory_clock_hz", "MHz"),
+    "fan.speed": ("fan_ratio", "%"), "pstate": ("performance_state", ""),
+    "clocks_throttle_reasons.active": ("throttle_reasons", ""), "clocks_event_reasons.active": ("throttle_reasons", ""),
+}  # fmt: skip
+"""Fields of the query and their quantity; earlier ones win where two fields give the same quantity."""
+
+_INDEX = ("index", "gpu", "gpu_index", "gpu.index")
+_UUID = ("uuid", "gpu_uuid")
+_BUS = ("pci.bus_id", "gpu_bus_id", "pci.bus")
+_MODEL = ("name", "gpu_name")
+_HEADERLESS = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, ")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of one header: names for the split, and which of them mean what."""
+
+    names: tuple[str, ...]
+    headers: tuple[str, ...]
+    time: str
+    fields: tuple[Field, ...]
+    others: tuple[Field, ...]
+    index: str | None
+    uuid: str | None
+    bus: str | None
+    model: str | None
+    driver: str | None
+
+    @property
+    def power(self) -> str | None:
+        """Name of the power field that is read as ``power_w``."""
+        return next((f.header.split(" [")[0].strip() for f in self.fields if f.quantity == "power_w"), None)
+
+
+def _split_header(line: str) -> list[str]:
+    return [cell.strip().strip('"').strip("\x00").strip() for cell in line.strip("\x00").split(",")]
+
+
+def is_header(line: str) -> bool:
+    names = [c.split(" [")[0].lower() for c in _split_header(line)]
+    known = sum(n in QUANTITIES for n in names)
+    return known >= 1 and ("timestamp" in names or any("." in n and n in QUANTITIES for n in names))
+
+
+def sniff(head: Head) -> bool:
+    return any(is_header(line) for line in head.lines[:200]) or bool(_HEADERLESS.match(head.lines[0]))
+
+
+def from_header(line: str, name: str) -> Layout:
+    headers = _split_header(line)
+    keys = [h.split(" [")[0].strip().lower() for h in headers]
+    columns = tuple(f"c{i}" for i in range(len(headers)))
+    if "timestamp" not in keys:
+        raise LogRefusedError(
+            f"{name}: has no timestamp column ({', '.join(headers)}); without times there is no energy. Log again with --query-gpu=timestamp,…"
+        )
+    fields: list[Field] = []
+    others: list[Field] = []
+    # The order of the table, not of the file, decides which of two fields of one quantity is the main one.
+    for key in QUANTITIES:
+        for column, header, found in zip(columns, headers, keys, strict=True):
+            if found != key:
+                continue
+            quantity, unit = QUANTITIES[key]
+            made = Field(column, header, quantity, _unit_of(header) or unit, required=quantity == "power_w")
+            if all(f.quantity != quantity for f in fields):
+                fields.append(made)
+            elif quantity == "power_w":
+                others.append(made)
+
+    def first(choices: tuple[str, ...]) -> str | None:
+        return next((c for want in choices for c, k in zip(columns, keys, strict=True) if k == want), None)
+
+    return Layout(
+        columns, tuple(headers), columns[keys.index("timestamp")], tuple(fields), tuple(others),
+        first(_INDEX), first(_UUID), first(_BUS), first(_MODEL), first(("driver_version",)),
+    )  # fmt: skip
+
+
+def _unit_of(header: str) -> str:
+    match = re.search(r"\[(.+)\]$", header)
+    return match[1] if match else ""
+
+
+def from_positions(log: Log) -> Layout:
+    """Return the layout of a file without header from ``columns = { time = "1", power_w = "5" }``."""
+    first = log.head.lines[0]
+    count = len(first.split(","))
+    wanted = log.options.columns
+    if not wanted:
+        raise LogRefusedError(
+            f"{log.name}:1: has no header line, so its {count} columns have no names: {first!r}. Say in study.toml which is which "
+            f'by position, e.g. columns = {{ time = "1", device = "2", power_w = "{count}" }}'
+        )
+    names = tuple(f"c{i}" for i in range(count))
+
+    def place(key: str) -> str | None:
+        text = wanted.get(key)
+        if text is None:
+            return None
+        if not text.isdigit() or not 1 <= int(text) <= count:
+            raise LogRefusedError(
+                f"{log.name}: columns.{key} = {text!r}: a file without header needs a position from 1 to {count}"
+            )
+        return names[int(text) - 1]
+
+    time = place("time")
+    if time is None:
+        raise LogRefusedError(f"{log.name}: columns must name the position of time")
+    units = {q: u for q, u in QUANTITIES.values()}
+    fields = tuple(
+        Field(column, f"column {wanted[q]}", q, log.options.units.get(q, units.get(q, "")), required=q == "power_w")
+        for q in wanted
+        if q in units and (column := place(q)) is not None
+    )
+    return Layout(names, names, time, fields, (), place("device"), None, None, None, None)

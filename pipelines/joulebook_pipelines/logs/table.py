@@ -1,0 +1,244 @@
+"""From a table of text cells to readings and rejects, with full accounting.
+
+Every non-empty cell of a known column ends in exactly one of the two frames; an empty cell of a required column is a
+reject as well.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from joulebook import rules
+from joulebook_pipelines.logs import cells
+from joulebook_pipelines.logs.contract import Block
+
+REJECT_SCHEMA = {
+    "line": pl.Int64, "device": pl.String, "column_name": pl.String, "rule": pl.String, "raw": pl.String,
+}  # fmt: skip
+
+LONGEST_RAW = 2_000
+"""Characters of a bad line that are kept: enough to see what it is, not a gigabyte."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that is understood.
+
+    Parameters
+    ----------
+    column
+        Its name in the raw frame.
+    header
+        Its name in the file, as rejects show it.
+    quantity
+        Its name in ``readings``.
+    unit
+        Unit of bare numbers, ``""`` = only cells with their own unit are read.
+    required
+        An empty cell is a reject.
+    """
+
+    column: str
+    header: str
+    quantity: str
+    unit: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Lines of a table as text.
+
+    Parameters
+    ----------
+    frame
+        ``line`` and one text column per field of the file.
+    odd
+        ``line, raw``: lines that do not have the table's number of fields.
+    """
+
+    frame: pl.DataFrame
+    odd: pl.DataFrame
+
+
+def no_rejects() -> pl.DataFrame:
+    """Return an empty frame of rejects."""
+    return pl.DataFrame(schema=REJECT_SCHEMA)
+
+
+def split(block: Block, names: Sequence[str], separator: str, *, quoted: bool = False) -> Raw:
+    """Split the lines of a block into the named columns; lines with another number of fields are ``odd``.
+
+    Blank lines are neither: they hold nothing.
+    """
+    fast = None if quoted else split_regular(block, names, separator)
+    if fast is not None:
+        return Raw(fast, pl.DataFrame(schema={"line": pl.Int64, "raw": pl.String}))
+    lines = pl.DataFrame({"line": _numbers(block), "raw": block.lines})
+    lines = lines.filter(pl.col("raw").str.strip_chars(" \t\r") != "")
+    if quoted and '"' in (text := "\n".join(lines["raw"])):
+        return _split_quoted(lines, text, names, separator)
+    parts = lines.with_columns(cells=pl.col("raw").str.split(separator))
+    regular = pl.col("cells").list.len() == len(names)
+    good = parts.filter(regular)
+    frame = good.select("line", *(pl.col("cells").list.get(i).alias(n) for i, n in enumerate(names)))
+    return Raw(frame, parts.filter(~regular).select("line", "raw"))
+
+
+def split_regular(
+    block: Block, names: Sequence[str], separator: str, schema: Mapping[str, type[pl.DataType]] | None = None
+) -> pl.DataFrame | None:
+    """Split with the CSV reader where every line surely has the same number of fields; else ``None``.
+
+    Parameters
+    ----------
+    schema
+        Types of the columns; text by default. A cell that does not fit its type makes the answer ``None``.
+    """
+    if b'"' in block.data or b"\x00" in block.data:
+        return None
+    if block.data.count(separator.encode()) != block.count * (len(names) - 1):
+        return None
+    try:
+        frame = pl.read_csv(
+            block.data,
+            has_header=False,
+            separator=separator,
+            quote_char=None,
+            schema=dict(schema or dict.fromkeys(names, pl.String)),
+        )
+    except (pl.exceptions.ComputeError, pl.exceptions.NoDataError):
+        return None
+    if frame.height != block.count:
+        return None
+    return frame.insert_column(0, _numbers(block))
+
+
+def _numbers(block: Block) -> pl.Series:
+    """Return the physical line numbers of a block."""
+    return pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
+
+
+def _split_quoted(lines: pl.DataFrame, text: str, names: Sequence[str], separator: str) -> Raw:
+    """Split lines with quoted fields; a record over several lines carries the number of its first one."""
+    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    physical, rows, numbers, odd, before = lines["line"].to_list(), [], [], [], 0
+    for row in reader:
+        number = physical[min(before, len(physical) - 1)]
+        before = reader.line_num
+        if len(row) == len(names):
+            rows.append(row)
+            numbers.append(number)
+        elif row:
+            odd.append((number, separator.join(row)))
+    frame = pl.DataFrame(rows, schema={n: pl.String for n in names}, orient="row")
+    frame = frame.insert_column(0, pl.Series("line", numbers, dtype=pl.Int64))
+    return Raw(frame, pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row"))
+
+
+def whole_lines(odd: pl.DataFrame, rule: pl.Expr | str) -> pl.DataFrame:
+    """Return rejects of whole lines (``line, raw``) under a rule."""
+    named = pl.lit(rule) if isinstance(rule, str) else rule
+    return odd.select(
+        pl.col("line").cast(pl.Int64), device=pl.lit(None, pl.String), column_name=pl.lit(""), rule=named,
+        raw=pl.col("raw").str.head(LONGEST_RAW),
+    )  # fmt: skip
+
+
+def convert(raw: pl.DataFrame, fields: Sequence[Field], *, decimal: str = ".") -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Turn text cells into quantities.
+
+    Parameters
+    ----------
+    raw
+        ``line, device`` and the text columns named in ``fields``.
+    fields
+        Columns to read, at most one per quantity.
+    decimal
+        Decimal sign.
+
+    Returns
+    -------
+    tuple of polars.DataFrame
+        ``line, device`` and the quantities, same rows as ``raw``; and the rejects.
+    """
+    values = raw.select(
+        pl.col("line").cast(pl.Int64), "device",
+        *(cells.number(pl.col(f.column), f.quantity, f.unit, decimal=decimal).alias(f.quantity) for f in fields),
+    )  # fmt: skip
+    rejects = []
+    for field in fields:
+        if values[field.quantity].null_count() == 0:
+            continue
+        values = _own_units(raw, values, field, decimal)
+        missing = values[field.quantity].is_null()
+        text = raw[field.column].fill_null("")
+        if not field.required:
+            missing = missing & (text.str.strip_chars() != "")
+        if missing.any():
+            rejects.append(
+                cell_rejects(raw.filter(missing), field, cells.why_null(pl.col(field.column).fill_null("")))
+            )
+    return values, pl.concat(rejects) if rejects else no_rejects()
+
+
+def _own_units(raw: pl.DataFrame, values: pl.DataFrame, field: Field, decimal: str) -> pl.DataFrame:
+    """Fill the cells that carry another unit than their header (auto-ranging displays), only where any do."""
+    if field.quantity in cells.TEXT_QUANTITIES:
+        return values
+    missing = values[field.quantity].is_null()
+    found = raw.filter(missing).select(cells.with_own_unit(pl.col(field.column), field.quantity, decimal=decimal))
+    if found.to_series().null_count() == found.height:
+        return values
+    filled = values[field.quantity].to_frame().with_row_index("i")
+    places = filled.filter(missing).select("i").with_columns(new=found.to_series())
+    merged = filled.join(places, on="i", how="left").select(pl.coalesce(field.quantity, "new")).to_series()
+    return values.with_columns(merged.alias(field.quantity))
+
+
+def cell_rejects(rows: pl.DataFrame, field: Field, rule: pl.Expr) -> pl.DataFrame:
+    """Return rejects of one column's cells (rows with ``line, device`` and the column) under a rule."""
+    return rows.select(
+        pl.col("line").cast(pl.Int64), pl.col("device").cast(pl.String), column_name=pl.lit(field.header), rule=rule,
+        raw=pl.col(field.column).fill_null("").cast(pl.String).str.head(LONGEST_RAW),
+    )  # fmt: skip
+
+
+def without_time(raw: pl.DataFrame, fields: Sequence[Field], stamp: Field, rule: str = "no-such-time") -> pl.DataFrame:
+    """Return the rejects of rows whose stamp cannot be read: the stamp, and every non-empty known cell of the row."""
+    rejects = [cell_rejects(raw, stamp, pl.lit(rule))]
+    for field in fields:
+        filled = raw.filter(pl.col(field.column).fill_null("").str.strip_chars() != "")
+        rejects.append(cell_rejects(filled, field, pl.lit("row-without-time")))
+    return pl.concat(rejects)
+
+
+def judge(
+    values: pl.DataFrame, raw: pl.DataFrame, fields: Sequence[Field], scope: str, *, never_zero: bool | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Apply the physical rules; what breaks one moves to the rejects with its text as it stands in the file."""
+    good, broken = rules.judge(values, scope, never_zero=never_zero)
+    if broken.is_empty():
+        return good, no_rejects()
+    rejects = []
+    for field in fields:
+        mine = broken.filter(pl.col("quantity") == field.quantity)
+        if mine.height:
+            texts = raw.select("line", "device", raw=pl.col(field.column).cast(pl.String))
+            rejects.append(
+                mine.join(texts, on=["line", "device"], how="left").select(
+                    "line", "device", column_name=pl.lit(field.header), rule="rule", raw="raw"
+                )
+            )
+    return good, pl.concat(rejects) if rejects else no_rejects()
+
+
+def kept(values: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that still say something: at least one quantity is not null."""
+    quantities = [c for c in values.columns if c not in {"line", "device", "ts_utc", "span_s"}]
+    return values.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in quantities]))

@@ -1,0 +1,207 @@
+"""Bytes of a log as UTF-8 blocks of whole lines with their physical line numbers, bounded in memory.
+
+Compressed files are read as they are; encodings are found from the first bytes. Nothing is dropped here: a byte that
+cannot be decoded becomes U+FFFD, a NUL stays, and only a line longer than :data:`LONGEST_LINE` is cut, said so.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import lzma
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, cast
+
+import zstandard
+
+HEAD_BYTES = 1 << 16
+"""How much of a file is looked at to recognise it: enough for preambles of hundreds of lines."""
+
+BLOCK_BYTES = 1 << 25
+"""Size of a block: large enough that splitting costs nothing, small enough that a few fit beside the database."""
+
+TAIL_BYTES = 1 << 14
+"""Size of the last lines of a block that are kept back, to be read with a line that has no end."""
+
+LONGEST_LINE = 1 << 22
+"""No log line is longer than 4 MiB; a longer one is damage (a file without line ends) and is cut there."""
+
+LARGEST_EXPANSION = 400
+"""A text log compresses 5 to 100 times; beyond this a compressed file is taken for a bomb."""
+
+_MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zst"}
+
+
+class LogRefusedError(Exception):
+    """A file cannot be read honestly; the message says why and what would help."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The beginning of a file: its name, its first bytes as text, and how it is encoded."""
+
+    name: str
+    text: str
+    encoding: str
+    complete: bool
+
+    @cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The lines of the head without their ends; the last one may be cut unless ``complete``."""
+        return tuple(self.text.split("\n"))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of a file.
+
+    Parameters
+    ----------
+    first_line
+        Physical number of the first line, from 1.
+    data
+        UTF-8 with ``\\n`` line ends; ends with ``\\n`` always.
+    terminated
+        False for the last block of a file whose last line has no end.
+    """
+
+    first_line: int
+    data: bytes
+    terminated: bool = True
+
+    @cached_property
+    def count(self) -> int:
+        """Number of physical lines."""
+        return self.data.count(b"\n")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return self.data.decode("utf-8", errors="replace").split("\n")[:-1]
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """Open a plain, .gz, .xz or .zst file for reading its content, told by its first bytes, not by its name."""
+    with path.open("rb") as file:
+        magic = file.read(6)
+    kind = next((k for m, k in _MAGIC.items() if magic.startswith(m)), None)
+    if kind == "gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    if kind == "xz":
+        return cast("IO[bytes]", lzma.open(path, "rb"))
+    if kind == "zst":
+        return cast("IO[bytes]", zstandard.open(path, "rb"))
+    return path.open("rb")
+
+
+def head(path: Path, name: str) -> Head:
+    """Return the beginning of a file.
+
+    Raises
+    ------
+    LogRefusedError
+        The file is empty, binary, or its compression is damaged.
+    """
+    try:
+        with open_bytes(path) as file:
+            raw = file.read(HEAD_BYTES)
+    except (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise LogRefusedError(f"{name}: cannot be read: {error}") from None
+    if not raw.strip(b"\x00 \r\n\t"):
+        raise LogRefusedError(f"{name}: the file is empty; remove it from the study or check the tool that wrote it")
+    encoding = _encoding(raw)
+    text = raw.decode(encoding, errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return Head(name, text, encoding, len(raw) < HEAD_BYTES)
+
+
+def _encoding(raw: bytes) -> str:
+    for bom, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if raw.startswith(bom):
+            return name
+    sample = raw[:4096]
+    even, odd = sample[0::2].count(0), sample[1::2].count(0)
+    if odd > len(sample) // 4 and even < odd // 8:
+        return "utf-16-le"
+    if even > len(sample) // 4 and odd < even // 8:
+        return "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def blocks(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield the file in blocks of whole lines.
+
+    Raises
+    ------
+    LogRefusedError
+        A compressed file is damaged or expands beyond :data:`LARGEST_EXPANSION`.
+    """
+    compressed_bytes = path.stat().st_size
+    line, rest, seen = 1, b"", 0
+    held: Block | None = None
+    try:
+        with open_bytes(path) as file:
+            for piece in _utf8_pieces(file, head_.encoding, size):
+                seen += len(piece)
+                if seen > max(LARGEST_EXPANSION * compressed_bytes, 1 << 28):
+                    raise LogRefusedError(
+                        f"{head_.name}: expands to more than {LARGEST_EXPANSION} times its size; unpack it by hand if it is a log"
+                    )
+                cut = piece.rfind(b"\n") + 1
+                if cut == 0:
+                    rest = (rest + piece)[:LONGEST_LINE]
+                    continue
+                for block in _apart(Block(line, rest + piece[:cut])):
+                    if held is not None:
+                        yield held
+                    held = block
+                    line += block.count
+                rest = piece[cut:]
+    except (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise LogRefusedError(f"{head_.name}: damaged after line {line}: {error}") from None
+    if rest:
+        # A last line without end is judged beside its neighbours, so it comes in one block with them.
+        before = held or Block(line, b"")
+        yield Block(before.first_line, before.data + rest + b"\n", terminated=False)
+    elif held is not None:
+        yield held
+
+
+def _apart(block: Block) -> tuple[Block, ...]:
+    """Split off the last lines of a block, so that what ends the file is small."""
+    cut = block.data.rfind(b"\n", 0, max(len(block.data) - TAIL_BYTES, 0)) + 1
+    if cut == 0:
+        return (block,)
+    first = Block(block.first_line, block.data[:cut])
+    return first, Block(block.first_line + first.count, block.data[cut:])
+
+
+def _utf8_pieces(file: IO[bytes], encoding: str, size: int) -> Iterator[bytes]:
+    """Yield UTF-8 with ``\\n`` line ends and without a byte-order mark, in pieces that may end inside a line."""
+    decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
+    first, carry = True, b""
+    while True:
+        raw = file.read(size)
+        piece = raw if decoder is None else decoder.decode(raw, final=not raw).encode()
+        if first:
+            piece, first = piece.removeprefix(codecs.BOM_UTF8), False
+        piece = carry + piece
+        # A carriage return at the very end may be half of a line end: keep it for the next piece.
+        carry = b"\r" if raw and piece.endswith(b"\r") else b""
+        piece = piece.removesuffix(b"\r") if carry else piece
+        if b"\r" in piece:
+            piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if piece:
+            yield piece
+        if not raw:
+            return

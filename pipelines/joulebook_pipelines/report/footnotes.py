@@ -1,0 +1,103 @@
+"""Findings, grouped and numbered, so that a thousand of one kind are one footnote with a count."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+SEVERITIES = ("error", "warning", "note")
+EXAMPLES = 3
+"""Findings of a group that are shown; the rest is counted."""
+MARKS = 4
+"""Marks a number carries at most; more are noise."""
+
+TOPICS = (
+    ("sampling", ("sampl", "alias", "quanti", "resolution", "lag", "window", "sensor-sees", "polling")),
+    ("clocks", ("clock", "align", "drift", "zone", "local-time", "offset-refused", "dst", "stamps")),
+    ("calibration", ("calib", "gain", "residual", "parts", "scope", "double-count")),
+    ("idle", ("idle", "baseline")),
+    ("steady", ("steady", "warm", "stable", "segment", "cv-", "variab", "throttl", "stall", "trend")),
+    ("gaps", ("gap", "coverage", "missing", "unknown-time", "outside", "short-log", "ends-early")),
+    ("rejects", ("reject", "impossible", "implausible", "counter", "absurd", "cell", "line", "duplicate", "unit")),
+    ("sources", ("source", "file", "format", "adapter", "recogni", "empty", "column", "mapping", "encoding")),
+)
+"""Words in a finding's code that tell which check it belongs to, first match wins."""
+_STAGES = {"ingest": "sources", "align": "clocks", "calibrate": "calibration", "segments": "steady", "baseline": "idle"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Findings of one code and severity."""
+
+    number: int
+    code: str
+    severity: str
+    topic: str
+    findings: tuple[dict[str, Any], ...]
+
+    @property
+    def anchor(self) -> str:
+        """Anchor on the page."""
+        return f"finding-{self.number}"
+
+
+@dataclass(frozen=True)
+class Footnotes:
+    """All findings of a study, numbered by group; errors first."""
+
+    groups: tuple[Group, ...]
+
+    @classmethod
+    def of(cls, findings: pl.DataFrame) -> Footnotes:
+        """Group the rows of table ``findings``."""
+        kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in findings.iter_rows(named=True):
+            kinds.setdefault((row["severity"], row["code"]), []).append(row)
+        rank = {s: i for i, s in enumerate(SEVERITIES)}
+        order = sorted(kinds, key=lambda k: (rank.get(k[0], len(rank)), k[1]))
+        return cls(
+            tuple(
+                Group(i, key[1], key[0], topic(key[1], kinds[key][0]["stage"] or ""), tuple(kinds[key]))
+                for i, key in enumerate(order, start=1)
+            )
+        )
+
+    def on(self, name: str) -> list[Group]:
+        """Return the groups of one topic."""
+        return [g for g in self.groups if g.topic == name]
+
+    def marks(self, row: dict[str, Any]) -> list[Group]:
+        """Return the groups that cast doubt on a row of ``results``, worst first."""
+        doubted = [g for g in self.groups if g.severity != "note" and any(_touches(f, row) for f in g.findings)]
+        return doubted[:MARKS]
+
+
+def topic(code: str, stage: str) -> str:
+    """Return the check that a finding belongs to, ``other`` where none fits.
+
+    Examples
+    --------
+    >>> topic("clock-refused", "align"), topic("gap-not-bridged", "energy"), topic("odd", "campaign")
+    ('clocks', 'gaps', 'other')
+    """
+    found = next((name for name, words in TOPICS if any(w in code for w in words)), None)
+    return found or _STAGES.get(stage, "other")
+
+
+def evidence(finding: dict[str, Any]) -> dict[str, Any]:
+    """Return a finding's evidence, empty where it is not a JSON object."""
+    try:
+        found = json.loads(finding["evidence"] or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _touches(finding: dict[str, Any], row: dict[str, Any]) -> bool:
+    if not finding["run_id"] or finding["run_id"] != row["run_id"]:
+        return False
+    proof = evidence(finding)
+    return all(proof.get(key) in (None, row[key]) for key in ("scope", "metric"))

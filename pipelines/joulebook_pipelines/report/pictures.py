@@ -1,0 +1,312 @@
+"""The page's pictures, drawn from rows of the store until the page is full."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from joulebook import plots
+from joulebook.plots import style as look
+from joulebook_pipelines.report import shown, svg
+from joulebook_pipelines.report.blocks import Picture
+from joulebook_pipelines.report.source import Source
+
+PAGE_BYTES = 2_200_000
+"""Bytes of pictures on a page; with text and tables it stays below 3 MB."""
+RUNS_DRAWN = 4
+"""Runs that get their own time line beside that of the study."""
+POINTS = 700
+"""Bins of a drawn time line: about one a pixel."""
+_WIDEST = timedelta(hours=2)
+"""Time around the middle of the overlap in which an edge is looked for."""
+_TIMED = ("board", "package", "components", "node", "rack", "facility")
+_PARTS = ("board", "package", "dram")
+
+
+@dataclass
+class Budget:
+    """Bytes that pictures may still take."""
+
+    left: int = PAGE_BYTES
+
+    def take(self, drawn: Markup) -> bool:
+        """Take a picture's bytes; ``False`` where the page is full."""
+        if len(drawn) > self.left:
+            return False
+        self.left -= len(drawn)
+        return True
+
+
+def slug(*parts: str) -> str:
+    """Return an anchor from names.
+
+    Examples
+    --------
+    >>> slug("bar", "bs 128/r1")
+    'bar-bs-128-r1'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(parts)).strip("-")
+
+
+def _draw(
+    budget: Budget, draw: Callable[[Axes], Any], anchor: str, words: tuple[str, str, str], size: tuple[float, float]
+) -> Picture | None:
+    """Return a picture; ``words`` are its title, caption and text alternative, ``size`` its inches."""
+    with look.settings():
+        figure = Figure(figsize=size, facecolor="none")
+        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    draw(ax)
+    title, caption, alternative = words
+    made = svg.of_figure(figure, anchor=anchor, title=title, alternative=alternative)
+    return Picture(made, caption, anchor) if budget.take(made) else None
+
+
+def bar(source: Source, budget: Budget, run: str) -> Picture | None:
+    """Return the bar of a run: parts, rest of the widest boundary, the site's overhead."""
+    scope = source.widest(run)
+    whole = source.result(run, scope or "", "energy_j")
+    if whole is None or whole["value"] is None:
+        return None
+    inside = [s for s in _PARTS if s != scope and _value(source, run, s) is not None]
+    rows = [(s, _value(source, run, s), look.SCOPE_COLOURS[s]) for s in inside] or [(scope, whole["value"], look.BLUE)]
+    site = source.result(run, "facility", "facility_energy_j")
+    site_j = site["value"] if site else None
+    total, rest = scope or "", f"rest of the {scope}"
+    if site_j is not None and site_j > whole["value"]:
+        if inside:
+            rows.append((rest, whole["value"] - sum(r[1] for r in rows), look.GREY))
+        total, rest = "facility", "site's overhead"
+    if len(rows) == 1 and site_j is None:
+        return None  # a bar of one part shows nothing
+    parts = pl.DataFrame(rows, schema=["part", "energy_j", "colour"], orient="row").filter(pl.col("energy_j") > 0)
+    measured = pl.col("part").is_in([*inside, scope or ""])
+    parts = parts.with_columns(pl.when(measured).then(_labelled(parts)).otherwise("part").alias("part"))
+    whole_j = site_j if total == "facility" else whole["value"]
+    known = ", ".join(f"{r[0]} {shown.number(r[1], unit=shown.unit_for('energy_j', [r[1]])).plain}" for r in rows)
+    words = (
+        f"Energy of run {run} by part",
+        f"Energy of run {run}: measured parts, what is left up to the {scope}, and the site's overhead where known. "
+        "Hatched is what no instrument saw on its own.",
+        f"A bar from zero. {known}; whole: {shown.number(whole_j, unit=shown.unit_for('energy_j', [whole_j])).plain}.",
+    )
+    return _draw(
+        budget, lambda ax: plots.energy_bar(parts, total_j=whole_j, total=total, remainder=rest, ax=ax),
+        slug("bar", run), words, (8.2, 1.25),
+    )  # fmt: skip
+
+
+def _value(source: Source, run: str, scope: str) -> float | None:
+    row = source.result(run, scope, "energy_j")
+    return None if row is None else row["value"]
+
+
+def phase_bar(source: Source, budget: Budget, run: str) -> Picture | None:
+    """Return the bar of a run's phases at one boundary."""
+    rows = source.rows("results").filter(
+        (pl.col("run_id") == run)
+        & (pl.col("metric") == "phase_energy_j")
+        & (pl.col("device") == "")
+        & pl.col("value").is_not_null()
+    )
+    if rows.is_empty():
+        return None
+    known = [s for s in ("node", "board", *rows["scope"]) if s in set(rows["scope"])]
+    rows = rows.filter(pl.col("scope") == known[0])
+    order = pl.col("phase").replace_strict({p: i for i, p in enumerate(look.PHASE_COLOURS)}, default=99)
+    parts = rows.sort(order).select(pl.col("phase").alias("part"), pl.col("value").alias("energy_j"))
+    parts = parts.with_columns(pl.col("part").replace_strict(look.PHASE_COLOURS, default=look.GREY).alias("colour"))
+    parts = parts.with_columns(_labelled(parts))
+    whole = _value(source, run, known[0])
+    words = (
+        f"Energy of run {run} by phase",
+        f"Energy of run {run} by phase at the {known[0]}; hatched is time without a named phase.",
+        "; ".join(parts["part"]),
+    )
+    return _draw(
+        budget, lambda ax: plots.energy_bar(parts, total_j=whole, total=known[0], remainder="no phase", ax=ax),
+        slug("phase-bar", run), words, (8.2, 1.25),
+    )  # fmt: skip
+
+
+def _labelled(parts: pl.DataFrame) -> pl.Series:
+    """Return the names of parts with their energy, three digits."""
+    names = []
+    for part, energy_j in parts.select("part", "energy_j").iter_rows():
+        unit = shown.unit_for("energy_j", [energy_j])
+        names.append(f"{part} {energy_j / unit.size:.3g} {unit.name}")
+    return pl.Series("part", names, dtype=pl.String)
+
+
+def timelines(source: Source, budget: Budget) -> list[Picture | None]:
+    """Return the time line of the study and those of the first runs."""
+    runs = source.rows("runs").drop_nulls(["start_utc", "end_utc"]).sort("start_utc")
+    scopes = [s for s in _TIMED if s in set(source.rows("channels")["scope"])]
+    if not scopes:
+        return []
+    made = [_timeline(source, budget, scopes, None)] if runs.height != 1 else []
+    return made + [_timeline(source, budget, scopes, r) for r in runs.head(RUNS_DRAWN).iter_rows(named=True)]
+
+
+def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, Any] | None) -> Picture | None:
+    start, end = (run["start_utc"], run["end_utc"]) if run else (None, None)
+    if run:
+        margin = max((end - start) * 0.08, timedelta(seconds=30))
+        start, end = start - margin, end + margin
+    bands = [
+        rows.with_columns(pl.lit(s).alias("scope"))
+        for s in scopes
+        if not (rows := source.store.timeline(s, POINTS, start, end)).is_empty()
+    ]
+    if not bands:
+        return None
+    power = pl.concat(bands, how="diagonal_relaxed")
+    name = run["run_id"] if run else ""
+    segments = _whole_segments(source, name, [s for s in scopes if any(b["scope"][0] == s for b in bands)])
+    phases = source.rows("phases").filter(pl.col("run_id") == name) if run else None
+    idle = source.result(name, source.widest(name) or "", "idle_power_w") if run else None
+    events = None if run else _starts(source)
+    what = f"run {name}" if run else "the study"
+    words = (
+        f"Power of {what} over time",
+        f"Power of {what}. Lines are means, the band around them reaches from the least to the greatest reading. "
+        + ("The strips above show segments and phases. " if run else "Marks are starts of runs. ")
+        + f"Time of {source.timezone}.",
+        "; ".join(_described(b) for b in bands),
+    )
+    return _draw(
+        budget,
+        lambda ax: plots.timeline(
+            power, segments=segments, phases=phases, idle_w=idle and idle["value"], gaps=_gaps(power), events=events,
+            timezone=source.timezone, ax=ax,
+        ),
+        slug("time", name or "study"), words, (8.2, 3.0),
+    )  # fmt: skip
+
+
+def _described(band: pl.DataFrame) -> str:
+    low, high = band["lo_w"].min(), band["hi_w"].max()
+    return f"{band['scope'][0]} between {low:.4g} W and {high:.4g} W"
+
+
+def _gaps(power: pl.DataFrame) -> pl.DataFrame | None:
+    """Return stretches without readings that are wide enough to be seen, at the scope that has them."""
+    step = pl.col("ts_utc").diff().over("scope")
+    rows = power.sort("scope", "ts_utc").with_columns(step.alias("step"), (pl.col("ts_utc") - step).alias("start_utc"))
+    limit = pl.max_horizontal(pl.col("step").median().over("scope") * 3, pl.lit(timedelta(seconds=3)))
+    found = rows.filter(pl.col("step") > limit).select("start_utc", pl.col("ts_utc").alias("end_utc"))
+    return None if found.is_empty() else found.unique().sort("start_utc")
+
+
+def _whole_segments(source: Source, run: str, scopes: list[str]) -> pl.DataFrame:
+    rows = source.rows("segments").filter(pl.col("run_id") == run)
+    for scope in ("board", *reversed(scopes)):
+        for device in ("", *rows.filter(pl.col("scope") == scope)["device"].unique().sort()):
+            found = rows.filter((pl.col("scope") == scope) & (pl.col("device") == device))
+            if not found.is_empty():
+                return found
+    return rows.clear()
+
+
+def _starts(source: Source) -> pl.DataFrame:
+    rows = source.rows("runs").drop_nulls("start_utc")
+    return rows.select(pl.col("start_utc").alias("ts_utc"), pl.col("run_id").alias("label"))
+
+
+def alignments(source: Source, budget: Budget) -> list[Picture]:
+    """Return a picture per aligned clock whose readings and reference can be told apart."""
+    scopes = source.rows("channels").join(source.rows("sources").select("source_id", "clock"), on="source_id")
+    of = {c: s["scope"].to_list() for (c,), s in scopes.group_by("clock", maintain_order=True)}
+    made = []
+    aligned = source.rows("alignments").filter(pl.col("status") == "aligned").head(4)
+    for row in aligned.iter_slices(1):
+        clock, reference = row["clock"][0], row["reference_clock"][0]
+        pair = next(((a, b) for a in of.get(reference, []) for b in of.get(clock, []) if a != b), None)
+        picture = _alignment(source, budget, row, pair) if pair else None
+        made += [picture] if picture else []
+    return made
+
+
+def _alignment(source: Source, budget: Budget, row: pl.DataFrame, pair: tuple[str, str]) -> Picture | None:
+    anchor, clock = row["anchor_utc"][0], row["clock"][0]
+    window = {"start_utc": anchor - _WIDEST / 2, "end_utc": anchor + _WIDEST / 2} if anchor else {}
+    still, moving = (source.store.power(scope=s, as_measured=True, **window) for s in pair)
+    if still.is_empty() or moving.is_empty():
+        return None
+    offset = shown.number(row["offset_s"][0], row["offset_lo"][0], row["offset_hi"][0], unit=shown.Unit("s"))
+    words = (
+        f"Clock {clock} before and after alignment",
+        "The steepest edge by both clocks, each scaled to its own range: as stamped, aligned, and what is left. "
+        f"Clock minus reference: {offset.inline} {offset.interval}.",
+        f"Two step curves, apart by {offset.plain} as stamped and together after alignment.",
+    )
+    return _draw(budget, lambda ax: plots.alignment(still, moving, row, ax=ax), slug("clock", clock), words, (8.2, 4.2))
+
+
+def calibrations(source: Source, budget: Budget) -> list[Picture]:
+    """Return a picture per calibration that was fitted, with the stable segments seen by both as points."""
+    made = []
+    for row in source.rows("calibrations").drop_nulls("offset_w").head(4).iter_slices(1):
+        scope, reference = row["scope"][0], row["reference_scope"][0]
+        points = _points(source, scope, reference)
+        words = (
+            f"{scope} against {reference}",
+            f"The line from {scope} to {reference} with its band, and the range in which it holds. Points are stable "
+            "segments that both saw.",
+            f"A line, {points.height} points.",
+        )
+        anchor = slug("calibration", row["host"][0], scope, reference)
+        picture = _draw(budget, lambda ax, p=points, r=row: plots.calibration(p, r, ax=ax), anchor, words, (6.2, 3.4))  # type: ignore[misc]
+        made += [picture] if picture else []
+    return made
+
+
+def _points(source: Source, scope: str, reference: str) -> pl.DataFrame:
+    rows = source.rows("segments").filter((pl.col("device") == "") & pl.col("kind").is_in(["stable", "idle"]))
+    sides = [
+        rows.filter(pl.col("scope") == s).select(
+            "start_utc",
+            "end_utc",
+            *(pl.col(c).alias(f"{name}_{end}") for c, end in (("mean_w", "w"), ("mean_lo", "lo"), ("mean_hi", "hi"))),
+        )
+        for s, name in ((scope, "reading"), (reference, "reference"))
+    ]
+    both = sides[0].join(sides[1], how="cross", suffix="_b")
+    overlap = pl.min_horizontal("end_utc", "end_utc_b") - pl.max_horizontal("start_utc", "start_utc_b")
+    longest = pl.max_horizontal(pl.col("end_utc") - pl.col("start_utc"), pl.col("end_utc_b") - pl.col("start_utc_b"))
+    return both.filter(overlap.dt.total_microseconds() > 0.8 * longest.dt.total_microseconds())
+
+
+def sweep(source: Source, budget: Budget, name: str) -> Picture | None:
+    """Return the curves of a sweep."""
+    rows = source.rows("sweeps").filter(pl.col("sweep") == name)
+    spots = source.rows("sweet_spots").filter(pl.col("sweep") == name)
+    words = (
+        f"Curves of sweep {name}",
+        f"Sweep {name}: step time, energy per token, tokens to the target, and their product. "
+        "The band is the interval of the best setting.",
+        "; ".join(
+            f"{o}: {s} {x if x is not None else ''}" for o, s, x in spots.select("objective", "status", "x").iter_rows()
+        ),
+    )
+    return _draw(budget, lambda ax: plots.sweet_spot(rows, spots, ax=ax), slug("sweep", name), words, (7.0, 5.0))
+
+
+def changes(source: Source, budget: Budget, name: str) -> Picture | None:
+    """Return the waterfall of a campaign."""
+    rows = source.rows("changes").filter(pl.col("campaign") == name)
+    words = (
+        f"Effects of campaign {name}",
+        f"Campaign {name}: each bar runs from the value before a change to the value after it; the thin line is the "
+        "95 % interval. Hollow bars were refused.",
+        "; ".join(f"{c} at the {s}: {v}" for c, s, v in rows.select("change", "scope", "verdict").iter_rows()),
+    )
+    height = 0.62 * max(rows["position"].n_unique(), 2) + 0.5
+    return _draw(budget, lambda ax: plots.campaign(rows, ax=ax), slug("campaign", name), words, (7.2, height))

@@ -1,0 +1,1 @@
+"""The reader's questions in order, one module each."""

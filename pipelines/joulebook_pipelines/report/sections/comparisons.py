@@ -1,0 +1,86 @@
+"""Sweeps and campaigns, where the study has them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from joulebook_pipelines.report import pictures, shown
+from joulebook_pipelines.report.blocks import Block, Column, Section, Table
+from joulebook_pipelines.report.pictures import Budget
+from joulebook_pipelines.report.source import Source
+
+_CURVES = ("step_time_s", "energy_per_token_j", "tokens_to_target", "energy_to_target_j", "mean_power_w")
+
+
+def sweeps(source: Source, budget: Budget) -> Section | None:
+    """Return the sweeps with their best settings, ``None`` where there are none."""
+    rows = source.rows("sweeps")
+    if rows.is_empty():
+        return None
+    blocks: list[Block] = []
+    for name in rows["sweep"].unique(maintain_order=True):
+        of = rows.filter(pl.col("sweep") == name)
+        picture = pictures.sweep(source, budget, name)
+        blocks += [picture] if picture else []
+        blocks += [_spots(source, name), _settings(of, name)]
+    return Section("sweeps", "Which setting is best?", blocks)
+
+
+def changes(source: Source, budget: Budget) -> Section | None:
+    """Return what each change of a campaign saved, ``None`` where there are none."""
+    rows = source.rows("changes")
+    if rows.is_empty():
+        return None
+    blocks: list[Block] = []
+    for name in rows["campaign"].unique(maintain_order=True):
+        of = rows.filter(pl.col("campaign") == name).sort("scope", "position")
+        picture = pictures.changes(source, budget, name)
+        blocks += [picture] if picture else []
+        blocks.append(_changes(of, name))
+    return Section("changes", "What did each change save?", blocks)
+
+
+def _spots(source: Source, name: str) -> Table:
+    rows = source.rows("sweet_spots").filter(pl.col("sweep") == name)
+    made = []
+    for r in rows.iter_rows(named=True):
+        unit = shown.unit_for(r["objective"], [r["value"]])
+        value = shown.number(r["value"], unit=unit, reason=r["reason"] or "")
+        best = shown.number(r["x"], r["x_lo"], r["x_hi"], reason=r["reason"] or r["status"])
+        made.append([r["objective"], r["status"], best, value, unit.name, r["reason"] or ""])
+    columns = [Column(c) for c in ("objective", "status", "best setting", "objective there", "unit", "why")]
+    return Table(columns, made, f"{name}: the best setting per objective, with its 95 % interval.", f"spots-{name}")
+
+
+def _settings(rows: pl.DataFrame, name: str) -> Table:
+    columns, cells = [Column(rows["knob"][0] or "setting"), Column("runs")], []
+    for metric in _CURVES:
+        if rows[metric].is_null().all():
+            continue
+        unit = shown.unit_for(metric, rows[metric].to_list())
+        columns.append(Column(shown.metric(metric).label, unit.name))
+        ends = rows.select(metric, f"{metric}_lo", f"{metric}_hi").iter_rows()
+        cells.append([shown.number(v, lo, hi, unit=unit) for v, lo, hi in ends])
+    lead = rows.select("x", "repeats").iter_rows()
+    made = [[shown.number(x), str(n), *(c[i] for c in cells)] for i, (x, n) in enumerate(lead)]
+    return Table(columns, made, f"{name}: one row a setting.", f"settings-{name}")
+
+
+def _changes(rows: pl.DataFrame, name: str) -> Table:
+    made = []
+    for r in rows.iter_rows(named=True):
+        why = r["reason"] or ""
+        unit = shown.metric(r["metric"] or "").unit
+        made.append([
+            str(r["position"]), r["change"], r["scope"], r["metric"] or "",
+            shown.number(r["before"], unit=unit, reason=why), shown.number(r["after"], unit=unit, reason=why),
+            shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason=why),
+            shown.number(r["p_value"], reason="–"), r["verdict"] or "", why,
+        ])  # fmt: skip
+    units = {shown.metric(m or "").unit.name for m in rows["metric"]}
+    unit = units.pop() if len(units) == 1 else ""
+    columns = [
+        Column("#"), Column("change"), Column("boundary"), Column("metric"), Column("before", unit),
+        Column("after", unit), Column("effect", "%"), Column("p (corrected)"), Column("verdict"), Column("why"),
+    ]  # fmt: skip
+    return Table(columns, made, f"{name}: after / before − 1 at each boundary.", f"changes-{name}")

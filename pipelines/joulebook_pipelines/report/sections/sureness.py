@@ -1,0 +1,108 @@
+"""How sure the numbers are: interval, coverage, the largest part of the uncertainty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from joulebook_pipelines.report import shown
+from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
+from joulebook_pipelines.report.sections.cost import cell
+from joulebook_pipelines.report.source import Source
+
+SHORT = 4
+"""Runs up to which the table stands open."""
+PARTS_SHOWN = 12
+"""Runs whose parts are listed; the table ``uncertainties`` has them all."""
+
+
+def build(source: Source) -> Section:
+    """Return per run the interval, the coverage and the largest part of the uncertainty."""
+    if not source.runs:
+        return Section("sure", "How sure is that?", [Text("There is no number to be sure of.")])
+    table = _table(source)
+    blocks: list[Block] = [table] if len(source.runs) <= SHORT else [_widest(source), Fold("Every run", [table])]
+    parts = _parts(source)
+    if parts:
+        blocks.append(Fold("Parts of the uncertainty", parts, anchor="uncertainty-parts"))
+    return Section("sure", "How sure is that?", blocks)
+
+
+def _widest(source: Source) -> Text:
+    """Return in words which run is known worst."""
+    rows = [source.result(run, source.widest(run) or "", "energy_j") for run in source.runs]
+    known = [r for r in rows if r is not None and r["value"] and r["lo"] is not None and r["hi"] is not None]
+    refused = len(rows) - len([r for r in rows if r is not None and r["value"] is not None])
+    tail = f" The energy of {refused} runs is not known." if refused else ""
+    if not known:
+        return Text(f"No energy has an interval.{tail}")
+    worst = max(known, key=lambda r: (r["hi"] - r["lo"]) / abs(r["value"]))
+    covered = shown.number(worst["coverage_ratio"], unit=shown.Unit("%", 0.01), reason="not known")
+    part = largest(source, worst["run_id"], worst["scope"])
+    why = f", most of it from {part['part']}" if part else ""
+    text = "Least sure is run {}: {} at the {}, with readings for {} of its time{}.{}"
+    return Text(
+        Markup(text).format(
+            worst["run_id"], copyable(cell(source, worst)), worst["scope"], copyable(covered), why, tail
+        )
+    )
+
+
+def largest(source: Source, run: str, scope: str) -> dict[str, Any] | None:
+    """Return the row of ``uncertainties`` that widens the energy of a run most."""
+    rows = _of(source, run, scope)
+    if rows.is_empty():
+        return None
+    width = pl.max_horizontal(pl.col("lo").abs(), pl.col("hi").abs())
+    return rows.sort(width, descending=True, nulls_last=True).row(0, named=True)
+
+
+def _of(source: Source, run: str, scope: str) -> pl.DataFrame:
+    return source.rows("uncertainties").filter(
+        (pl.col("run_id") == run)
+        & (pl.col("scope") == scope)
+        & (pl.col("device") == "")
+        & (pl.col("metric") == "energy_j")
+    )
+
+
+def _table(source: Source) -> Table:
+    places = [(run, source.widest(run) or "") for run in source.runs]
+    rows = [source.result(run, scope, "energy_j") for run, scope in places]
+    unit = shown.unit_for("energy_j", [row and row["value"] for row in rows])
+    made = []
+    for (run, scope), row in zip(places, rows, strict=True):
+        most = largest(source, run, scope)
+        part = "–" if most is None else most["part"]
+        by = max(abs(most["lo"] or 0.0), abs(most["hi"] or 0.0)) if most else None
+        covered = shown.number((row or {}).get("coverage_ratio"), unit=shown.Unit("%", 0.01), reason="not known")
+        made.append(
+            [run, scope, cell(source, row, unit), covered, part, shown.number(by, unit=unit, reason="no parts known")]
+        )
+    columns = [
+        Column("run"), Column("boundary"), Column("energy", unit.name), Column("time covered by readings", "%"),
+        Column("largest part of the uncertainty"), Column("up to ±", unit.name),
+    ]  # fmt: skip
+    return Table(columns, made, "Energy with its 95 % interval, and what widens it most.", "table-sure")
+
+
+def _parts(source: Source) -> list[Block]:
+    blocks: list[Block] = []
+    for run in source.runs[:PARTS_SHOWN]:
+        scope = source.widest(run) or ""
+        rows = _of(source, run, scope)
+        if rows.is_empty():
+            continue
+        unit = shown.unit_for("energy_j", rows["hi"].to_list() + rows["lo"].to_list())
+        made = [
+            [r["part"], shown.number(r["lo"], unit=unit), shown.number(r["hi"], unit=unit)]
+            for r in rows.iter_rows(named=True)
+        ]
+        columns = [Column("part"), Column("lower by", unit.name), Column("higher by", unit.name)]
+        caption = f"{run}, energy at the {scope}: by how much each cause may move it."
+        blocks.append(Table(columns, made, caption, f"parts-{len(blocks) + 1}"))
+    if len(source.runs) > PARTS_SHOWN and blocks:
+        blocks.append(Text(f"The first {PARTS_SHOWN} runs; the table uncertainties of the store has all."))
+    return blocks

@@ -1,0 +1,164 @@
+"""Can I trust the data? A tile per check: colour, word, and what it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from joulebook_pipelines.report import shown
+from joulebook_pipelines.report.blocks import Block, Column, Section, Table, Text, Tile, Tiles
+from joulebook_pipelines.report.footnotes import Group
+from joulebook_pipelines.report.sections import findings
+from joulebook_pipelines.report.source import Source
+
+WORDS = {"good": "good", "doubt": "look", "bad": "bad", "none": "not checked"}
+RULES_SHOWN = 20
+"""Kinds of reject that are listed."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What the tables say about one check."""
+
+    state: str
+    summary: str
+    blocks: tuple[Block, ...] = ()
+
+
+def build(source: Source) -> Section:
+    """Return the strip of checks with their findings."""
+    tiles = [_tile(source, name, topic, look) for name, topic, look in CHECKS]
+    other = source.footnotes.on("other")
+    if other:
+        tiles.append(_made(source, "everything else", "other", State("good", f"{len(other)} kinds of finding"), other))
+    lead = Text("Each tile opens what was found: where, what it does to which number, and what to do.")
+    return Section("trust", "Can I trust the data?", [lead, Tiles(tiles)])
+
+
+def _tile(source: Source, name: str, topic: str, look: Callable[[Source], State]) -> Tile:
+    return _made(source, name, topic, look(source), source.footnotes.on(topic))
+
+
+def _made(source: Source, name: str, topic: str, state: State, groups: list[Group]) -> Tile:
+    severities = {g.severity for g in groups}
+    worst = "bad" if "error" in severities else "doubt" if "warning" in severities else "good"
+    order = ("none", "good", "doubt", "bad")
+    final = max(state.state, worst if groups else "none", key=order.index)
+    shown_blocks = [*findings.blocks(source, groups), *state.blocks]
+    return Tile(
+        name, final, WORDS[final], state.summary, shown_blocks or [Text("Nothing was found.")], f"check-{topic}"
+    )
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}".replace(",", shown.THIN)
+
+
+def _sources(source: Source) -> State:
+    rows = source.rows("sources")
+    refused = sum(len(g.findings) for g in source.footnotes.groups if g.code == "source-refused")
+    summary = f"{_plural(rows.height, 'file')} read" + (f", {refused} refused" if refused else "")
+    return State("bad" if rows.is_empty() else "doubt" if refused else "good", summary)
+
+
+def _rejects(source: Source) -> State:
+    rows = source.rows("rejects")
+    if rows.is_empty():
+        return State("good", "every cell was read")
+    paths = source.rows("sources").select("source_id", "path")
+    kinds = (
+        rows.group_by("source_id", "rule")
+        .agg(pl.len().alias("n"), pl.col("line").min(), pl.col("raw").sort_by("line").first())
+        .join(paths, on="source_id", how="left")
+        .sort("n", "source_id", "rule", descending=[True, False, False])
+    )
+    made = [
+        [r["path"] or "", r["rule"], str(r["n"]), str(r["line"]), (r["raw"] or "")[:60]]
+        for r in kinds.head(RULES_SHOWN).iter_rows(named=True)
+    ]
+    columns = [Column(c) for c in ("file", "rule", "rejected", "first at line", "its text")]
+    rest = kinds.height - RULES_SHOWN
+    caption = "Rejected cells by rule." + (f" {rest} more kinds: joulebook rejects STUDY." if rest > 0 else "")
+    return State(
+        "doubt", f"{_plural(rows.height, 'cell')} or lines set aside", (Table(columns, made, caption, "rejects"),)
+    )
+
+
+def _gaps(source: Source) -> State:
+    rows = source.rows("channels")
+    if rows.is_empty():
+        return State("none", "no readings")
+    torn = rows.filter(pl.col("gaps") > 0)
+    if torn.is_empty():
+        return State("good", "no gap in any channel")
+    paths = source.rows("sources").select("source_id", "path")
+    made = [
+        [r["path"] or "", r["device"], str(r["gaps"]), shown.number(r["coverage_ratio"], unit=shown.Unit("%", 0.01))]
+        for r in torn.join(paths, on="source_id", how="left").sort("coverage_ratio").head(40).iter_rows(named=True)
+    ]
+    table = Table(
+        [Column("file"), Column("device"), Column("gaps"), Column("covered", "%")], made, "Channels with gaps.", "gaps"
+    )
+    return State("doubt", f"gaps in {torn.height} of {_plural(rows.height, 'channel')}", (table,))
+
+
+def _clocks(source: Source) -> State:
+    rows = source.rows("alignments")
+    if rows.is_empty():
+        return State("none", "one clock, or none compared")
+    found = dict(rows.group_by("status").len().iter_rows())
+    summary = ", ".join(f"{found[s]} {s}" for s in ("reference", "aligned", "assumed", "refused") if s in found)
+    return State("bad" if "refused" in found else "doubt" if "assumed" in found else "good", summary)
+
+
+def _calibration(source: Source) -> State:
+    rows = source.rows("calibrations")
+    if rows.is_empty():
+        return State("none", "no reading was held against a reference")
+    found = dict(rows.group_by("status").len().iter_rows())
+    summary = ", ".join(f"{n} {s}" for s, n in sorted(found.items()))
+    return State("good" if set(found) == {"calibrated"} else "doubt", summary)
+
+
+def _metric(source: Source, name: str, good: str, missing: str) -> State:
+    rows = source.rows("results").filter(
+        (pl.col("metric") == name) & (pl.col("device") == "") & (pl.col("phase") == "")
+    )
+    known = rows.filter(pl.col("value").is_not_null())
+    if known.is_empty():
+        reasons = rows["reason"].drop_nulls().unique().sort().to_list()
+        return State("none" if rows.is_empty() else "doubt", missing, tuple(Text(r) for r in reasons[:5] if r))
+    refused = rows.filter(pl.col("value").is_null())["run_id"].n_unique()
+    runs = known["run_id"].n_unique()
+    summary = f"{good} in {runs} of {_plural(max(len(source.runs), runs), 'run')}"
+    return State("doubt" if refused else "good", summary)
+
+
+def _idle(source: Source) -> State:
+    return _metric(source, "idle_power_w", "idle level known", "no idle level")
+
+
+def _steady(source: Source) -> State:
+    return _metric(source, "stable_power_w", "steady state found", "no steady state")
+
+
+def _sampling(source: Source) -> State:
+    rows = source.rows("channels").drop_nulls("period_s")
+    if rows.is_empty():
+        return State("none", "period unknown")
+    low, high = rows["period_s"].min(), rows["period_s"].max()
+    return State("good", f"every {low:.3g} s" if low == high else f"every {low:.3g} to {high:.3g} s")
+
+
+CHECKS: tuple[tuple[str, str, Callable[[Source], State]], ...] = (
+    ("sources read", "sources", _sources),
+    ("rejects", "rejects", _rejects),
+    ("gaps", "gaps", _gaps),
+    ("clocks", "clocks", _clocks),
+    ("calibration", "calibration", _calibration),
+    ("idle baseline", "idle", _idle),
+    ("steady state", "steady", _steady),
+    ("sampling", "sampling", _sampling),
+)

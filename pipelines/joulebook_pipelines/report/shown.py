@@ -1,0 +1,209 @@
+"""How a number is shown: its words, its unit, and as many digits as its interval deserves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+PUNCTUATION_SPACE, FIGURE_SPACE, THIN = "\u2008", "\u2007", "\u202f"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit that people read: divide the stored number by ``size``."""
+
+    name: str
+    size: float = 1.0
+
+
+ENERGY = (Unit("J"), Unit("Wh", 3.6e3), Unit("kWh", 3.6e6), Unit("MWh", 3.6e9))
+POWER = (Unit("W"), Unit("kW", 1e3), Unit("MW", 1e6))
+DURATION = (Unit("s"), Unit("min", 60.0), Unit("h", 3600.0), Unit("d", 86400.0))
+PER_MILLION = (Unit("Wh", 3.6e-3), Unit("kWh", 3.6))
+"""Energy per million tokens, from joules per token."""
+_FIT = {
+    "energy": (ENERGY, (0.0, 3.6e3, 3.6e5, 3.6e10)),
+    "power": (POWER, (0.0, 1e4, 1e7)),
+    "duration": (DURATION, (0.0, 600.0, 36000.0, 864000.0)),
+    "per_million": (PER_MILLION, (0.0, 0.36)),
+}
+"""Units per kind, and from which stored value on each is used."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Words and unit of a metric of ``results``."""
+
+    label: str
+    kind: str = ""
+    unit: Unit = Unit("")
+
+
+METRICS = {
+    "energy_j": Metric("energy", "energy"),
+    "marginal_energy_j": Metric("energy above idle", "energy"),
+    "facility_energy_j": Metric("energy with the site's overhead", "energy"),
+    "mean_power_w": Metric("mean power", "power"),
+    "stable_power_w": Metric("power when steady", "power"),
+    "idle_power_w": Metric("idle power", "power"),
+    "peak_power_w": Metric("peak power", "power"),
+    "residual_power_w": Metric("power outside the measured parts", "power"),
+    "duration_s": Metric("duration", "duration"),
+    "warmup_s": Metric("warm-up", "duration"),
+    "cv_ratio": Metric("CV (spread / mean)"),
+    "tdp_ratio": Metric("mean power / nameplate"),
+    "mfu_ratio": Metric("MFU (share of peak arithmetic used)", unit=Unit("%", 0.01)),
+    "energy_per_token_j": Metric("energy per million tokens", "per_million"),
+    "tokens_per_j": Metric("tokens per joule", unit=Unit("1/J")),
+    "tokens_per_s": Metric("tokens per second", unit=Unit("1/s")),
+    "carbon_kg": Metric("emissions", unit=Unit("kg CO2e")),
+    "cost": Metric("cost"),
+    "phase_energy_j": Metric("energy", "energy"),
+    "phase_share_ratio": Metric("share", unit=Unit("%", 0.01)),
+    "phase_power_w": Metric("mean power", "power"),
+    "stall_energy_j": Metric("stalls", "energy"),
+    "gap_idle_energy_j": Metric("idle between runs", "energy"),
+    "checkpoint_energy_j": Metric("checkpoints", "energy"),
+    "rework_energy_j": Metric("work that was repeated", "energy"),
+}
+WASTE = ("stall_energy_j", "gap_idle_energy_j", "checkpoint_energy_j", "rework_energy_j")
+_SUFFIXES = (("_j", "energy"), ("_w", "power"), ("_s", "duration"))
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A footnote mark beside a number."""
+
+    text: str
+    href: str
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it stands on the page; ``text`` is an en dash where it was refused, with the reason."""
+
+    text: str
+    plain: str = ""
+    interval: str = ""
+    unit: str = ""
+    reason: str = ""
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Whether there is no value."""
+        return not self.plain
+
+    @property
+    def inline(self) -> str:
+        """Value and unit as running text."""
+        return f"{self.text} {self.unit}".strip()
+
+
+def metric(name: str) -> Metric:
+    """Return words and unit of a metric; those of an unknown one are told from its name."""
+    if name in METRICS:
+        return METRICS[name]
+    kind = next((kind for end, kind in _SUFFIXES if name.endswith(end)), "")
+    return Metric(name.replace("_", " "), kind)
+
+
+def unit_for(name: str, values: Sequence[float | None], *, currency: str = "") -> Unit:
+    """Return the one unit in which these values of a metric are best read.
+
+    Examples
+    --------
+    >>> unit_for("energy_j", [3.4e6, None]).name
+    'kWh'
+    """
+    about = metric(name)
+    if name == "cost":
+        return Unit(currency)
+    if not about.kind:
+        return about.unit
+    units, starts = _FIT[about.kind]
+    largest = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
+    return [u for u, start in zip(units, starts, strict=True) if largest >= start][-1]
+
+
+def number(
+    value: float | None,
+    lo: float | None = None,
+    hi: float | None = None,
+    *,
+    unit: Unit = Unit(""),
+    reason: str = "",
+    marks: tuple[Mark, ...] = (),
+) -> Number:
+    """Return a stored value in a unit, with two digits of its half interval, or its refusal.
+
+    Examples
+    --------
+    >>> n = number(3.361e6, 3.358e6, 3.364e6, unit=Unit("kWh", 3.6e6))
+    >>> n.text, n.interval, n.plain
+    ('0.93361', '[0.93278, 0.93444]', '0.93361 kWh')
+    >>> number(None, reason="no tokens known").text
+    '–'
+    """
+    if value is None or not math.isfinite(value):
+        return Number("–", reason=reason or "no value", marks=marks)
+    ends = [e / unit.size for e in (lo, hi) if e is not None and math.isfinite(e)]
+    scaled = value / unit.size
+    digits = _digits(scaled, (ends[1] - ends[0]) / 2 if len(ends) == 2 else 0.0)
+    interval = f"[{_write(ends[0], digits)}, {_write(ends[1], digits)}]" if len(ends) == 2 else ""
+    text = _write(scaled, digits)
+    return Number(text, f"{_plain(scaled, digits)} {unit.name}".strip(), interval, unit.name, reason, marks)
+
+
+def of_row(row: dict[str, Any] | None, *, unit: Unit | None = None, marks: tuple[Mark, ...] = ()) -> Number:
+    """Return the number of a row of ``results``; without a row, that it is not known."""
+    if row is None:
+        return Number("–", reason="not known")
+    one = unit or unit_for(row["metric"], [row["value"]])
+    return number(row["value"], row["lo"], row["hi"], unit=one, reason=row["reason"] or "", marks=marks)
+
+
+def aligned(numbers: Sequence[Number]) -> list[Number]:
+    """Return the numbers of a column with spaces after them, so that their decimal points stand in one line.
+
+    Examples
+    --------
+    >>> [n.text.rstrip(FIGURE_SPACE + PUNCTUATION_SPACE) for n in aligned([Number("1.25", "1.25"), Number("10", "10")])]
+    ['1.25', '10']
+    """
+    most = max((_decimals(n.text) for n in numbers if not n.refused), default=0)
+    return [n if n.refused else replace(n, text=n.text + _pad(_decimals(n.text), most)) for n in numbers]
+
+
+def ratio(value: float | None, lo: float | None = None, hi: float | None = None, *, reason: str = "") -> Number:
+    """Return a change as signed per cent."""
+    shown = number(value, lo, hi, unit=Unit("%", 0.01), reason=reason)
+    return shown if shown.refused or (value or 0) <= 0 else replace(shown, text=f"+{shown.text}")
+
+
+def _decimals(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def _pad(have: int, want: int) -> str:
+    return "" if want == 0 else FIGURE_SPACE * (want - have) + (PUNCTUATION_SPACE if have == 0 else "")
+
+
+def _digits(value: float, half: float) -> int:
+    """Return the decimals to show: two digits of the half interval, else four digits of the value."""
+    if half > 0:
+        return max(min(1 - math.floor(math.log10(half)), 9), -9)
+    return 0 if value == 0 else max(min(3 - math.floor(math.log10(abs(value))), 9), -9)
+
+
+def _plain(value: float, digits: int) -> str:
+    rounded = round(value, digits)
+    return f"{rounded + 0.0:.{max(digits, 0)}f}"
+
+
+def _write(value: float, digits: int) -> str:
+    text = f"{float(_plain(value, digits)):,.{max(digits, 0)}f}"
+    whole = text if abs(value) >= 1e4 else text.replace(",", "")
+    return whole.replace(",", THIN).replace("-", "−")

@@ -1,0 +1,169 @@
+"""The main job: ingest, every stage whose inputs changed, notebooks, report."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from joulebook_pipelines import __version__, ingest, stages
+from joulebook_pipelines.config_study import Study
+from joulebook_pipelines.stages.context import Context
+from joulebook_pipelines.store import Store, open_store
+
+
+@dataclass(frozen=True)
+class Told:
+    """Where progress is told; a console or nothing.
+
+    Parameters
+    ----------
+    step
+        Told what is being done.
+    read
+        Told the file and how many bytes of it were read.
+    """
+
+    step: Callable[[str], None] = lambda _text: None
+    read: ingest.Progress = lambda _name, _bytes: None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run made: where it lies, what became of each file, and which stages had work to do."""
+
+    out: Path
+    store: Path
+    outcomes: tuple[ingest.Outcome, ...]
+    worked: tuple[str, ...]
+
+    @property
+    def read(self) -> bool:
+        """Whether any file could be read."""
+        return any(o.status != "refused" for o in self.outcomes)
+
+
+def sources_of(study: Study) -> tuple[ingest.SourceFile, ...]:
+    """Return the study's files as ingest takes them."""
+    return tuple(ingest.SourceFile(s.path, s.name, s.clock, s.adapter, s.options) for s in study.sources_resolved())
+
+
+def fill(study: Study, out: Path, told: Told | None = None) -> Result:
+    """Ingest what is new: the store only, no analysis.
+
+    Parameters
+    ----------
+    study
+        The study.
+    out
+        Folder of the results; made where it is missing.
+    told
+        Where progress is told.
+    """
+    told = told or Told()
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "study.duckdb"
+    with open_store(path, read_only=False, memory_limit=study.general.memory_limit) as store:
+        outcomes = ingest.ingest(sources_of(study), store, told.read)
+        _remember_refusals(store, outcomes)
+    return Result(out, path, tuple(outcomes), ())
+
+
+def analyse(study: Study, out: Path, told: Told | None = None) -> Result:
+    """Ingest, then run every stage whose inputs changed since it last ran."""
+    told = told or Told()
+    filled = fill(study, out, told)
+    with open_store(filled.store, read_only=False, memory_limit=study.general.memory_limit) as store:
+        _remember_settings(store, study)
+        worked = _run_stages(Context(store, study), told)
+    return Result(out, filled.store, filled.outcomes, tuple(worked))
+
+
+def _remember_refusals(store: Store, outcomes: list[ingest.Outcome]) -> None:
+    refused = [f for o in outcomes if o.status == "refused" for f in o.findings]
+    with store.transaction():
+        store.replace_findings("recognise", ingest.finding_rows(refused, stage="recognise"))
+
+
+def _remember_settings(store: Store, study: Study) -> None:
+    with store.transaction():
+        for name, section in (
+            ("study", study.general),
+            ("site", study.site),
+            ("model", study.model),
+            ("devices", study.devices),
+        ):
+            for key, value in section.model_dump(mode="json").items():
+                store.remember(f"{name}.{key}", value)
+        store.remember("study.name", study.name)
+
+
+def _run_stages(context: Context, told: Told) -> list[str]:
+    """Run the stages in order; one is skipped when its fingerprint, which holds those before it, is the same."""
+    worked = []
+    log = {r["stage"]: r["fingerprint"] for r in context.store.table("stage_log").iter_rows(named=True)}
+    so_far = _inputs(context)
+    for stage in stages.STAGES:
+        so_far = hashlib.sha256(f"{so_far}:{stage.name}".encode()).hexdigest()
+        if log.get(stage.name) == so_far:
+            continue
+        told.step(stage.title)
+        began, started = time.perf_counter(), datetime.now(UTC)
+        with context.store.transaction():
+            numbers = stage.work(context)
+            results, parts = numbers.frames()
+            context.store.replace_numbers(stage.name, results, parts)
+            found = [
+                ingest.finding_rows([finding], stage=stage.name, run_id=run_id) for run_id, finding in numbers.findings
+            ]
+            context.store.replace_findings(
+                stage.name, pl.concat(found) if found else context.store.table("findings").clear()
+            )
+            context.store.log_stage({
+                "stage": stage.name, "fingerprint": so_far, "code_version": __version__, "started_utc": started,
+                "seconds": time.perf_counter() - began, "rows_out": results.height,
+            })  # fmt: skip
+        worked.append(stage.name)
+    return worked
+
+
+def _inputs(context: Context) -> str:
+    """Return a hash of everything that the stages' results depend on: code, files, configuration."""
+    sources = context.store.table("sources").select("source_id", "path", "sha256", "adapter", "host", "clock").rows()
+    study = context.study
+    settings = [
+        repr(x) for x in (study.general, study.site, study.model, study.devices, study.runs, study.idles, study.sweeps,
+                          study.campaigns, study.calibrations)
+    ]  # fmt: skip
+    beside = [
+        _digest(study.beside(str(v)))
+        for v in (study.site.carbon_kg_per_kwh, study.site.price_per_kwh)
+        if isinstance(v, str)
+    ]
+    beside += [_digest(study.beside(c.file)) for c in study.calibrations]
+    read = {k: v for k, v in context.store.study.items() if k.startswith("source:")}
+    text = json.dumps([code_digest(), sources, settings, beside, read], default=str, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def code_digest() -> str:
+    """Return a hash of the code of both packages: a result is stale when the code that made it has changed."""
+    digest = hashlib.sha256()
+    for package in ("joulebook", "joulebook_pipelines"):
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.origin is None:
+            continue
+        for file in sorted(Path(spec.origin).parent.rglob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

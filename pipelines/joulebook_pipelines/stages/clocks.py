@@ -1,0 +1,99 @@
+"""How the clocks of the study relate: each is aligned to the reference from the power signals, or assumed, or refused."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from joulebook import align, schema, totals
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.stages.context import Context, Numbers, Stage
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    store = context.store
+    channels = store.sql(
+        """select s.clock, s.host, s.adapter, c.* from channels c join sources s on s.source_id = c.source_id
+        where c.n > 1 order by s.clock, c.source_id, c.device"""
+    )
+    clocks = sorted(set(store.table("sources")["clock"]))
+    if not clocks:
+        return numbers
+    reference = context.study.general.reference_clock or _widest(channels, clocks)
+    rows = [_reference_row(reference)]
+    for clock in clocks:
+        if clock != reference:
+            rows.append(_align(context, channels, clock, reference, numbers))
+    store.replace("alignments", pl.DataFrame(rows, schema=schema.table("alignments").schema))
+    return numbers
+
+
+def _widest(channels: pl.DataFrame, clocks: list[str]) -> str:
+    """Return the clock with the widest scope; of equals the one with the most readings."""
+    order = {s: i for i, s in enumerate(schema.SCOPES)}
+    ranked = channels.group_by("clock").agg(
+        width=pl.col("scope").replace_strict(order, default=-1, return_dtype=pl.Int64).max(), n=pl.col("n").sum()
+    ).sort("width", "n", "clock", descending=[True, True, False])  # fmt: skip
+    return str(ranked["clock"][0]) if ranked.height else clocks[0]
+
+
+def _reference_row(reference: str) -> dict[str, object]:
+    return {
+        "clock": reference, "reference_clock": reference, "offset_s": 0.0, "offset_lo": 0.0, "offset_hi": 0.0, "drift_ppm": 0.0,
+        "drift_lo": 0.0, "drift_hi": 0.0, "residual_s": 0.0, "status": "reference", "reason": "the others are aligned to it",
+    }  # fmt: skip
+
+
+def _align(context: Context, channels: pl.DataFrame, clock: str, reference: str, numbers: Numbers) -> dict[str, object]:
+    mine, other = _signal(context, channels, clock), _signal(context, channels, reference)
+    if mine is None or other is None:
+        return _assumed(clock, reference, "no power readings on both clocks", numbers)
+    found = align.estimate(mine[0], other[0], reading_window_s=mine[1], reference_window_s=other[1], subject=clock)
+    numbers.find("", found.findings)
+    if found.status == "refused":
+        numbers.find("", [Finding(
+            "clock-not-aligned", Severity.WARNING, clock,
+            f"The clock could not be aligned to {reference}: {found.reason}. Its readings are used as they are stamped; numbers that "
+            "combine both clocks, and energies of short runs, may be off by the unknown offset.", {"clock": clock},
+        )])  # fmt: skip
+    return {
+        "clock": clock, "reference_clock": reference, "anchor_utc": found.anchor_utc, "offset_s": found.offset_s,
+        "offset_lo": found.offset_lo, "offset_hi": found.offset_hi, "drift_ppm": found.drift_ppm, "drift_lo": found.drift_lo,
+        "drift_hi": found.drift_hi, "residual_s": found.residual_s, "status": str(found.status), "reason": found.reason,
+    }  # fmt: skip
+
+
+def _assumed(clock: str, reference: str, why: str, numbers: Numbers) -> dict[str, object]:
+    numbers.find("", [Finding(
+        "clock-assumed", Severity.WARNING, clock,
+        f"The clock is taken to agree with {reference} ({why}): it was not tested.", {"clock": clock},
+    )])  # fmt: skip
+    row = _reference_row(reference)
+    return row | {
+        "clock": clock, "status": "assumed", "reason": why, "offset_lo": None, "offset_hi": None, "drift_lo": None, "drift_hi": None,
+        "residual_s": None,
+    }  # fmt: skip
+
+
+def _signal(context: Context, channels: pl.DataFrame, clock: str) -> tuple[pl.DataFrame, float | None] | None:
+    """Return the total power of a clock at its widest scope from its densest instrument, as measured."""
+    order = {s: i for i, s in enumerate(schema.SUMMED_SCOPES)}
+    mine = channels.filter(
+        (pl.col("clock") == clock) & pl.col("scope").is_in(list(order)) & (pl.col("kind") != "energy")
+    )
+    if mine.is_empty():
+        return None
+    scope = max(set(mine["scope"]), key=lambda s: order[s])
+    mine = mine.filter(pl.col("scope") == scope)
+    adapter = mine.sort("n", descending=True)["adapter"][0]
+    mine = mine.filter(pl.col("adapter") == adapter)
+    if clock_has_whole := mine.filter(pl.col("device") == scope).height:
+        mine = mine.filter(pl.col("device") == scope) if clock_has_whole else mine
+    power = context.store.measured_power(mine.select("source_id", "device"))
+    if power["device"].n_unique() > 1:
+        power = totals.series(power)
+    window_s = mine["window_s"].drop_nulls()
+    return power, float(window_s[0]) if len(window_s) == mine.height and len(window_s) else None
+
+
+STAGE = Stage("clocks", "aligning clocks", _work)

@@ -1,0 +1,146 @@
+"""What every stage works on, and how its findings and numbers reach the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from joulebook import schema
+from joulebook.findings import Estimate, Finding
+from joulebook_pipelines.config_study import Study
+from joulebook_pipelines.store import Store
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run with its times on the reference clock."""
+
+    run_id: str
+    host: str
+    start_utc: datetime
+    end_utc: datetime
+    tokens: float | None
+    samples: float | None
+    batch_size: float | None
+    devices: tuple[str, ...] = ()
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the run [s]."""
+        return (self.end_utc - self.start_utc).total_seconds()
+
+
+@dataclass
+class Numbers:
+    """Rows of ``results``, ``uncertainties`` and ``findings`` that a stage has made so far."""
+
+    results: list[dict[str, object]] = field(default_factory=list)
+    parts: list[dict[str, object]] = field(default_factory=list)
+    findings: list[tuple[str, Finding]] = field(default_factory=list)
+
+    def add(
+        self,
+        run_id: str,
+        scope: str,
+        metric: str,
+        estimate: Estimate,
+        *,
+        device: str = "",
+        phase: str = "",
+        coverage_ratio: float | None = None,
+    ) -> None:
+        """Add one number."""
+        self.results.append({
+            "run_id": run_id, "scope": scope, "device": device, "phase": phase, "metric": metric, "value": estimate.value,
+            "lo": estimate.lo, "hi": estimate.hi, "n": estimate.n, "coverage_ratio": coverage_ratio, "method": estimate.method,
+            "reason": estimate.reason,
+        })  # fmt: skip
+
+    def part(self, run_id: str, scope: str, device: str, metric: str, part: str, lo: float, hi: float) -> None:
+        """Add a named part of a number's uncertainty."""
+        self.parts.append({
+            "run_id": run_id, "scope": scope, "device": device, "metric": metric, "part": part, "lo": lo, "hi": hi,
+        })  # fmt: skip
+
+    def find(self, run_id: str, findings: Iterable[Finding]) -> None:
+        """Add findings about a run, or about the study where ``run_id`` is empty."""
+        self.findings += [(run_id, f) for f in findings]
+
+    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the rows of ``results`` and of ``uncertainties``."""
+        frames = []
+        for name, rows in (("results", self.results), ("uncertainties", self.parts)):
+            columns = {c: t for c, t in schema.table(name).schema.items() if c != "stage"}
+            frames.append(pl.DataFrame(rows, schema=columns))
+        return frames[0], frames[1]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a stage may use: the store, open for writing, and the study's configuration."""
+
+    store: Store
+    study: Study
+
+    def runs(self) -> list[Run]:
+        """Return the runs, their times on the reference clock, in order of time."""
+        devices = {r.id: r.devices for r in self.study.runs}
+        return [
+            Run(
+                r["run_id"], r["host"], r["start_utc"], r["end_utc"], r["tokens"], r["samples"], r["batch_size"],
+                devices.get(r["run_id"], ()),
+            )
+            for r in self.store.aligned_runs().iter_rows(named=True)
+        ]  # fmt: skip
+
+    def scopes(self, run_id: str) -> list[str]:
+        """Return the scopes at which a run was measured, narrow to wide."""
+        have = set(self.store.instruments(run_id)["scope"])
+        return [s for s in schema.SUMMED_SCOPES if s in have]
+
+    def number(self, run_id: str, scope: str, metric: str) -> Estimate | None:
+        """Return a number that an earlier stage made, ``None`` where it made none."""
+        row = self._row(run_id, scope, metric)
+        if row is None:
+            return None
+        return Estimate(row["value"], row["lo"], row["hi"], "", row["n"], None, row["method"] or "", row["reason"] or "")
+
+    def coverage(self, run_id: str, scope: str, metric: str) -> float | None:
+        """Return the covered share of the time behind a number."""
+        row = self._row(run_id, scope, metric)
+        return None if row is None else row["coverage_ratio"]
+
+    def _row(self, run_id: str, scope: str, metric: str) -> dict[str, Any] | None:
+        found = self.store.sql(
+            "select * from results where run_id = ? and scope = ? and metric = ? and device = '' and phase = ''",
+            [run_id, scope, metric],
+        )
+        return found.row(0, named=True) if found.height else None
+
+    def cards(self, run_id: str) -> int:
+        """Return how many accelerators a run was measured on."""
+        chosen = self.store.instruments(run_id).filter(pl.col("scope") == "board")
+        return max(chosen.select("host", "device").n_unique(), 1)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of the analysis.
+
+    Parameters
+    ----------
+    name
+        Stable name, as in ``stage_log.stage`` and ``findings.stage``.
+    title
+        What it does, for the progress line.
+    work
+        Does it; returns its numbers. It writes other tables itself.
+    """
+
+    name: str
+    title: str
+    work: Callable[[Context], Numbers]

@@ -1,0 +1,70 @@
+"""Energy, mean power and coverage of every run at every scope, with the named parts of the uncertainty."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from joulebook import energy
+from joulebook.findings import Estimate
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+
+MARGIN_S = 120.0
+"""Readings this far outside of the run are fetched to interpolate at its edges."""
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    for run in context.runs():
+        for scope in context.scopes(run.run_id):
+            _measure(context, run, scope, numbers)
+    return numbers
+
+
+def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
+    power = context.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
+    channels = context.store.chosen_channels(run.run_id, scope)
+    result = _integrated(power, run, channels)
+    about = _about(channels)
+    for row in result.frame.iter_rows(named=True):
+        method = f"{row['method']}; {about}"
+        common = {"device": row["device"], "coverage_ratio": row["coverage_ratio"]}
+        numbers.add(run.run_id, scope, "energy_j", Estimate(
+            row["energy_j"], row["lo"], row["hi"], "J", row["n"], None, method, row["reason"]), **common)  # fmt: skip
+        numbers.add(run.run_id, scope, "mean_power_w", Estimate(
+            row["mean_power_w"], row["mean_lo"], row["mean_hi"], "W", row["n"], None, method, row["reason"]), **common)  # fmt: skip
+        if row["peak_power_w"] is not None:
+            numbers.add(run.run_id, scope, "peak_power_w", Estimate(
+                row["peak_power_w"], None, None, "W", row["n"], None, "highest reading in the run"), **common)  # fmt: skip
+    numbers.add(
+        run.run_id,
+        scope,
+        "duration_s",
+        Estimate(run.duration_s, run.duration_s, run.duration_s, "s", method="end − start"),
+    )
+    for row in result.parts.iter_rows(named=True):
+        numbers.part(run.run_id, scope, row["device"], "energy_j", row["part"], row["lo"], row["hi"])
+    numbers.find(run.run_id, result.findings)
+
+
+def _integrated(power: pl.DataFrame, run: Run, channels: pl.DataFrame) -> energy.Energy:
+    kinds = set(channels["kind"])
+    if kinds == {"counter"} and power["power_w"].null_count() == power.height:
+        return energy.from_counter(power, start_utc=run.start_utc, end_utc=run.end_utc)
+    window_s = channels["window_s"].drop_nulls()
+    return energy.integrate(
+        power,
+        start_utc=run.start_utc,
+        end_utc=run.end_utc,
+        kind="hold" if kinds == {"on-change"} else None,
+        window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
+    )
+
+
+def _about(channels: pl.DataFrame) -> str:
+    """Return what the readings are from, e.g. ``meter-csv (meter.csv)``."""
+    sources = channels.select("adapter", "path").unique(maintain_order=True)
+    names = ", ".join(sources["path"].head(3)) + (" …" if sources.height > 3 else "")
+    return f"{', '.join(sources['adapter'].unique(maintain_order=True))} ({names})"
+
+
+STAGE = Stage("energy", "integrating power", _work)

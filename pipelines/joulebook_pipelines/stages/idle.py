@@ -1,0 +1,65 @@
+"""Idle power of every host and scope, and what each run drew above it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+from joulebook import baseline, idle_marginal, totals
+from joulebook.findings import Estimate, Finding
+
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    runs = context.runs()
+    hosts = sorted({r.host for r in runs})
+    for host in hosts:
+        mine = [r for r in runs if r.host == host]
+        for scope in sorted({s for r in mine for s in context.scopes(r.run_id)}):
+            found = _baseline(context, host, scope, mine)
+            for run in mine:
+                if scope in context.scopes(run.run_id):
+                    _above(context, run, scope, found, numbers)
+            numbers.find("", (_named(f, host, scope) for f in found.findings))
+    return numbers
+
+
+def _baseline(context: Context, host: str, scope: str, runs: list[Run]) -> baseline.Baseline:
+    """Return the idle power: of the stretches that study.toml names, else of quiet time outside of runs."""
+    power = context.store.power(scope=scope)
+    if "host" in power.columns and power["host"].n_unique() > 1:
+        power = power.filter(pl.col("host") == host)
+    named = [i for i in context.study.idles if (i.host or host) == host]
+    if named:
+        windows = pl.DataFrame({"start_utc": [i.start for i in named], "end_utc": [i.end for i in named]})
+        windows = windows.with_columns(pl.col("start_utc", "end_utc").dt.convert_time_zone("UTC"), used=pl.lit(True))
+        return baseline.Baseline(baseline.window_mean(totals.series(power), windows), windows)
+    spans = pl.DataFrame({"start_utc": [r.start_utc for r in runs], "end_utc": [r.end_utc for r in runs]})
+    return baseline.idle(power, runs=spans)
+
+
+def _named(finding: Finding, host: str, scope: str) -> Finding:
+    return replace(finding, subject=f"{host} at {scope}")
+
+
+def _above(context: Context, run: Run, scope: str, found: baseline.Baseline, numbers: Numbers) -> None:
+    numbers.add(run.run_id, scope, "idle_power_w", found.estimate)
+    absolute = context.number(run.run_id, scope, "energy_j")
+    if absolute is None or absolute.value is None:
+        return
+    if found.estimate.value is None:
+        refusal = Estimate.refused(f"no idle power: {found.estimate.reason}", unit="J", method="energy − idle power · time")
+        numbers.add(run.run_id, scope, "marginal_energy_j", refusal)
+        return
+    coverage = context.coverage(run.run_id, scope, "energy_j")
+    covered_s = run.duration_s * (1.0 if coverage is None else coverage)
+    if covered_s <= 0:
+        return
+    marginal = idle_marginal.of_energy(absolute, found.estimate, duration_s=covered_s)
+    numbers.add(run.run_id, scope, "marginal_energy_j", marginal.marginal, coverage_ratio=coverage)
+    numbers.find(run.run_id, marginal.findings)
+
+
+STAGE = Stage("idle", "looking for idle power", _work)

@@ -1,0 +1,63 @@
+"""Which channels each run's numbers are made from."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from joulebook import instruments
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.adapters import ADAPTERS
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+
+FAMILY_OF = {a.name: a.family for a in ADAPTERS}
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    frames = []
+    for run in context.runs():
+        seen = context.store.channels_within(run.start_utc, run.end_utc)
+        family = pl.col("adapter").replace_strict(FAMILY_OF, default="sensor", return_dtype=pl.String)
+        mine = _of_run(seen.with_columns(family=family), run)
+        choice = instruments.choose(mine)
+        frames.append(choice.with_columns(run_id=pl.lit(run.run_id)))
+        numbers.find(run.run_id, _nothing_found(context, run) if choice.is_empty() else ())
+    context.store.replace("instruments", pl.concat(frames) if frames else context.store.table("instruments").clear())
+    return numbers
+
+
+def _of_run(seen: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """Return the channels of the run's host; a host that only meters know belongs to every run."""
+    if run.devices:
+        board = pl.col("scope") == "board"
+        seen = seen.filter(~board | pl.col("device").is_in(run.devices))
+    hosts = set(seen["host"])
+    return seen.filter(pl.col("host") == run.host) if run.host in hosts else seen
+
+
+def _nothing_found(context: Context, run: Run) -> list[Finding]:
+    """Say how far the nearest readings are: a distance of whole hours is a wrong zone."""
+    spans = context.store.power_spans()
+    if spans.is_empty():
+        return [
+            Finding(
+                "no-power-readings",
+                Severity.ERROR,
+                run.run_id,
+                "No source of the study holds a power reading that could be used.",
+            )
+        ]
+    distances = [
+        min(((s - run.end_utc).total_seconds(), (e - run.start_utc).total_seconds()), key=abs)
+        for s, e in zip(spans["start_utc"], spans["end_utc"], strict=True)
+    ]
+    nearest_s = min(distances, key=abs)
+    return [Finding(
+        "no-readings-in-run", Severity.ERROR, run.run_id,
+        f"No reading falls into the run ({run.start_utc:%Y-%m-%d %H:%M:%S} to {run.end_utc:%H:%M:%S} UTC); the nearest readings are "
+        f"{abs(nearest_s):.0f} s {'after' if nearest_s > 0 else 'before'} it. If that is about a whole number of hours, a timezone in study.toml is wrong.",
+        {"distance_s": nearest_s},
+    )]  # fmt: skip
+
+
+STAGE = Stage("instruments", "choosing instruments", _work)

@@ -1,0 +1,102 @@
+"""Which runs there are: as study.toml says, else as logs say, else one per busy stretch."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+
+from joulebook import schema
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.stages.context import Context, Numbers, Stage
+
+ORIGINS = ("training log", "benchmark log", "run table", "tracker")
+"""Kinds of logs that tell of runs; the first kind that is there is believed."""
+
+WHOLE_LOG = "whole-log"
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    logged = context.store.table("logged_runs")
+    if context.study.runs:
+        frame = _configured(context, logged)
+    else:
+        frame = _of_logs(logged)
+        if frame.is_empty():
+            frame = _whole_log(context)
+            if frame.height:
+                numbers.find("", [Finding(
+                    "run-is-whole-log", Severity.NOTE, WHOLE_LOG,
+                    "Nothing tells of runs, so the whole of the readings is taken as one. Add [[run]] with start and end to study.toml.",
+                )])  # fmt: skip
+    frame = _with_steps(frame, context.store.table("steps"))
+    context.store.replace("runs", frame)
+    return numbers
+
+
+def _configured(context: Context, logged: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs of study.toml; tokens, samples and batch size that it leaves out come from logs of the same run."""
+    known = {r["run_id"]: r for r in logged.iter_rows(named=True)}
+    rows = []
+    for run in context.study.runs:
+        log = known.get(run.id, {})
+        labels = json.loads(log["labels"]) if log.get("labels") else {}
+        rows.append({
+            "run_id": run.id, "host": run.host or "node", "start_utc": run.start, "end_utc": run.end, "origin": "study.toml",
+            "tokens": run.tokens if run.tokens is not None else log.get("tokens"),
+            "samples": run.samples if run.samples is not None else log.get("samples"),
+            "batch_size": run.batch_size if run.batch_size is not None else log.get("batch_size"),
+            "tokens_to_target": run.tokens_to_target if run.tokens_to_target is not None else log.get("tokens_to_target"),
+            "labels": json.dumps(labels | dict(run.labels), sort_keys=True),
+        })  # fmt: skip
+    return pl.DataFrame(rows, schema=schema.table("runs").schema)
+
+
+def _of_logs(logged: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs of the most telling kind of log; what several files say of one run is joined."""
+    timed = logged.filter(
+        pl.col("start_utc").is_not_null() & pl.col("end_utc").is_not_null() & (pl.col("end_utc") > pl.col("start_utc"))
+    )
+    present = set(timed["origin"])
+    origin = next((o for o in ORIGINS if o in present), None)
+    if origin is None:
+        return schema.table("runs").empty()
+    mine = timed.filter(pl.col("origin") == origin).sort("source_id")
+    firsts = [
+        pl.col(c).drop_nulls().first()
+        for c in ("host", "origin", "tokens", "samples", "batch_size", "tokens_to_target", "labels")
+    ]
+    joined = mine.group_by("run_id", maintain_order=True).agg(
+        pl.col("start_utc").min(), pl.col("end_utc").max(), *firsts
+    )
+    return schema.conform(joined, "runs")
+
+
+def _whole_log(context: Context) -> pl.DataFrame:
+    """Return one run per host over all of its power readings."""
+    spans = context.store.power_spans()
+    several = spans.height > 1
+    name = pl.format("{}-{}", pl.lit(WHOLE_LOG), "host") if several else pl.lit(WHOLE_LOG)
+    return schema.conform(spans.with_columns(run_id=name, origin=pl.lit("whole log"), labels=pl.lit("{}")), "runs")
+
+
+def _with_steps(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Fill in tokens and batch size of the steps that lie within their run."""
+    if runs.is_empty() or steps.is_empty():
+        return runs
+    inside = steps.join(runs.select("run_id", run_start="start_utc", run_end="end_utc"), on="run_id").filter(
+        (pl.col("end_utc") > pl.col("run_start"))
+        & (pl.col("end_utc") <= pl.col("run_end") + pl.duration(milliseconds=1))
+    )
+    sums = inside.group_by("run_id").agg(
+        step_tokens=pl.when(pl.col("tokens").is_not_null().any()).then(pl.col("tokens").sum()),
+        step_batch=pl.when(pl.col("batch_size").n_unique() == 1).then(pl.col("batch_size").first()),
+    )
+    joined = runs.join(sums, on="run_id", how="left", maintain_order="left")
+    return joined.with_columns(
+        tokens=pl.coalesce("tokens", "step_tokens"), batch_size=pl.coalesce("batch_size", "step_batch")
+    ).drop("step_tokens", "step_batch")
+
+
+STAGE = Stage("runs", "finding the runs", _work)

@@ -1,0 +1,133 @@
+"""What a run means outside: work per joule, facility energy, carbon and cost."""
+
+from __future__ import annotations
+
+
+
+import polars as pl
+from joulebook import carbon, efficiency, energy, schema
+from joulebook.findings import Estimate, Finding, Severity
+
+from joulebook_pipelines import curves
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.energy import MARGIN_S
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    for run in context.runs():
+        for scope in context.scopes(run.run_id):
+            _efficiency(context, run, scope, numbers)
+        _facility(context, run, numbers)
+    return numbers
+
+
+def _efficiency(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
+    spent = context.number(run.run_id, scope, "energy_j")
+    power = context.number(run.run_id, scope, "mean_power_w")
+    coverage = context.coverage(run.run_id, scope, "energy_j")
+    if spent is not None and spent.value and run.tokens:
+        numbers.add(run.run_id, scope, "tokens_per_j", efficiency.tokens_per_j(run.tokens, spent), coverage_ratio=coverage)
+        numbers.add(
+            run.run_id, scope, "energy_per_token_j", efficiency.energy_per_token_j(run.tokens, spent), coverage_ratio=coverage
+        )
+    if run.tokens:
+        rate = efficiency.tokens_per_s(run.tokens, run.duration_s)
+        numbers.add(run.run_id, scope, "tokens_per_s", rate)
+        if scope == "board":
+            _mfu(context, run, rate, numbers)
+    tdp_w = context.study.devices.tdp_w
+    if scope == "board" and tdp_w and power is not None and power.value is not None:
+        cards = context.cards(run.run_id)
+        scale = 1.0 / (tdp_w * cards)
+        ratio = Estimate(
+            power.value * scale, None if power.lo is None else power.lo * scale, None if power.hi is None else power.hi * scale,
+            "", power.n, method=f"mean power / ({cards} × {tdp_w:g} W)",
+        )  # fmt: skip
+        numbers.add(run.run_id, scope, "tdp_ratio", ratio)
+
+
+def _mfu(context: Context, run: Run, rate: Estimate, numbers: Numbers) -> None:
+    model = context.study.model
+    if model.parameters is None or model.peak_flops_per_device is None:
+        return
+    flops = efficiency.flops_per_token(
+        model.parameters, layers=model.layers or 0, hidden=model.hidden or 0, sequence_length=model.sequence_length or 0
+    )
+    share = efficiency.mfu_ratio(
+        rate, token_flops=flops, peak_flops=model.peak_flops_per_device * context.cards(run.run_id)
+    )
+    numbers.add(run.run_id, "board", "mfu_ratio", share.ratio)
+    numbers.find(run.run_id, share.findings)
+
+
+def _facility(context: Context, run: Run, numbers: Numbers) -> None:
+    """Facility energy from the widest measured scope, once a run; what is narrower than a node is not stretched."""
+    measured = context.scopes(run.run_id)
+    if not measured:
+        return
+    widest = measured[-1]
+    spent = context.number(run.run_id, widest, "energy_j")
+    coverage = context.coverage(run.run_id, widest, "energy_j")
+    if spent is None or spent.value is None:
+        return
+    pue = context.study.site.pue
+    if widest == "facility":
+        facility = spent
+    elif pue is None:
+        return
+    else:
+        made = carbon.facility_energy(spent, pue)
+        facility = Estimate(made.value, made.lo, made.hi, "J", spent.n, None, f"{widest} energy × PUE {pue:g}", made.reason)
+        if schema.SCOPES.index(widest) < schema.SCOPES.index("node"):
+            numbers.find(run.run_id, [Finding(
+                "facility-from-part", Severity.WARNING, run.run_id,
+                f"The widest measured scope is {widest}, narrower than the node: the facility energy, carbon and cost leave out the rest "
+                "of the machine. Add a node meter.", {"scope": widest},
+            )])  # fmt: skip
+    numbers.add(run.run_id, "facility", "facility_energy_j", facility, coverage_ratio=coverage)
+    site = context.study.site
+    for metric, factor, unit, source in (
+        ("carbon_kg", site.carbon_kg_per_kwh, "kg", site.carbon_source),
+        ("cost", site.price_per_kwh, site.currency or "", site.price_source),
+    ):
+        if factor is not None:
+            _priced(context, run, widest, facility, metric, factor, unit, source, numbers)
+
+
+def _priced(
+    context: Context, run: Run, scope: str, facility: Estimate, metric: str, factor: float | str, unit: str, source: str | None,
+    numbers: Numbers,
+) -> None:  # fmt: skip
+    about = f"facility energy × {{}} {unit}/kWh ({source or 'source not stated'})"
+    if isinstance(factor, float):
+        made = carbon.per_kwh(facility, factor, unit=unit)
+        method = about.format(f"{factor:g}")
+        numbers.add(
+            run.run_id, "facility", metric,
+            Estimate(made.value, made.lo, made.hi, unit, facility.n, None, f"{method}; {facility.method}", made.reason),
+        )  # fmt: skip
+        return
+    curve = curves.read(context.study.beside(factor), context.study.general.timezone)
+    bins = _hourly(context, run, scope, facility)
+    priced = carbon.by_curve(bins, curve, unit=unit)
+    numbers.find(run.run_id, priced.findings)
+    made = priced.total
+    numbers.add(
+        run.run_id, "facility", metric,
+        Estimate(made.value, made.lo, made.hi, unit, facility.n, None, f"{about.format('hourly')} from {factor}; {facility.method}", made.reason),
+    )  # fmt: skip
+
+
+def _hourly(context: Context, run: Run, scope: str, facility: Estimate) -> pl.DataFrame:
+    """Return the run's facility energy by hour."""
+    power = context.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
+    bins = energy.by_bin(power, start_utc=run.start_utc, end_utc=run.end_utc, every="1h")
+    measured = context.number(run.run_id, scope, "energy_j")
+    scale = 1.0 if measured is None or not measured.value or facility.value is None else facility.value / measured.value
+    return bins.with_columns(pl.col("energy_j") * scale)
+
+
+
+
+STAGE = Stage("site", "efficiency, carbon and cost", _work)

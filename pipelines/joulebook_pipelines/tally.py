@@ -1,0 +1,138 @@
+"""Bookkeeping of one source while it is read: stamps, steps and gaps per device, without a second pass over the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import polars as pl
+
+from joulebook_pipelines.logs.contract import Channel
+
+GAP_S = 3.0
+"""A step is a gap when it is longer than this and than :data:`GAP_PERIODS` periods: shorter ones are jitter."""
+
+GAP_PERIODS = 3.0
+
+_POWER = ("power_w", "energy_j", "energy_counter_j")
+
+
+@dataclass
+class Tally:
+    """Counts of one source, updated block by block.
+
+    Attributes
+    ----------
+    sorted
+        Every stamp so far is at or behind the one on the line before it.
+    equal_stamps
+        Readings whose device and stamp stood on the line before as well.
+    """
+
+    sorted: bool = True
+    equal_stamps: int = 0
+    readings: int = 0
+    first_back_line: int | None = None
+    first: datetime | None = None
+    last: datetime | None = None
+    _latest: datetime | None = None
+    _last_of: dict[str, int] = field(default_factory=dict)
+    _first_of: dict[str, int] = field(default_factory=dict)
+    _count_of: dict[str, int] = field(default_factory=dict)
+    _steps: list[pl.DataFrame] = field(default_factory=list)
+
+    def add(self, readings: pl.DataFrame) -> None:
+        """Count a block of readings, in file order."""
+        if readings.is_empty():
+            return
+        self.readings += readings.height
+        stamps = readings["ts_utc"]
+        first, last = stamps.min(), stamps.max()
+        assert isinstance(first, datetime)
+        assert isinstance(last, datetime)
+        if self.sorted and (not stamps.is_sorted() or (self._latest is not None and stamps[0] < self._latest)):
+            self.sorted = False
+            back = readings.filter(pl.col("ts_utc") < pl.col("ts_utc").cum_max())
+            self.first_back_line = int((back if back.height else readings)["line"][0])
+        self._latest = last if self._latest is None else max(self._latest, last)
+        self.first = first if self.first is None else min(self.first, first)
+        self.last = self._latest
+        said = [q for q in _POWER if q in readings.columns]
+        spoken = readings.filter(pl.any_horizontal(pl.col(q).is_not_null() for q in said)) if said else readings.clear()
+        for (device,), rows in spoken.partition_by("device", as_dict=True, maintain_order=True).items():
+            self._add_device(str(device), rows["ts_utc"].to_physical().cast(pl.Int64))
+
+    def _add_device(self, device: str, stamps_us: pl.Series) -> None:
+        previous = self._last_of.get(device)
+        steps = stamps_us.diff().drop_nulls()
+        if previous is not None:
+            steps = pl.concat([pl.Series(steps.name, [int(stamps_us[0]) - previous], dtype=pl.Int64), steps])
+        self.equal_stamps += int((steps == 0).sum())
+        self._first_of.setdefault(device, int(stamps_us[0]))
+        self._last_of[device] = int(stamps_us[-1])
+        self._count_of[device] = self._count_of.get(device, 0) + len(stamps_us)
+        milliseconds = (steps // 1000).rename("step_ms").value_counts()
+        self._steps.append(milliseconds.with_columns(device=pl.lit(device)))
+
+    def steps(self) -> pl.DataFrame:
+        """Return ``device, step_ms, count`` for a source whose lines are in order of time."""
+        if not self._steps:
+            return pl.DataFrame(schema={"device": pl.String, "step_ms": pl.Int64, "count": pl.Int64})
+        return pl.concat(self._steps).group_by("device", "step_ms").agg(pl.col("count").sum().cast(pl.Int64))
+
+    def spans(self) -> pl.DataFrame:
+        """Return ``device, n, first_us, last_us`` for a source whose lines are in order of time."""
+        return pl.DataFrame(
+            [(d, self._count_of[d], self._first_of[d], self._last_of[d]) for d in self._count_of],
+            schema={"device": pl.String, "n": pl.Int64, "first_us": pl.Int64, "last_us": pl.Int64}, orient="row",
+        )  # fmt: skip
+
+
+def channel_rows(steps: pl.DataFrame, spans: pl.DataFrame, channels: dict[str, Channel]) -> pl.DataFrame:
+    """Return rows of table ``channels`` less ``source_id``.
+
+    Parameters
+    ----------
+    steps
+        ``device, step_ms, count``: how often each step between stamps occurs.
+    spans
+        ``device, n, first_us, last_us``.
+    channels
+        What the adapter said of each device.
+    """
+    rows = []
+    told = {r["device"]: r for r in spans.iter_rows(named=True)}
+    for device, channel in sorted(channels.items()):
+        mine = steps.filter((pl.col("device") == device) & pl.col("step_ms").is_not_null()).sort("step_ms")
+        known = told.get(device)
+        period_s = _median_s(mine)
+        limit_ms = 1e3 * max(GAP_S, GAP_PERIODS * period_s) if period_s else 1e3 * GAP_S
+        short = mine.filter(pl.col("step_ms") <= limit_ms)
+        covered = float((short["step_ms"] * short["count"]).sum())
+        whole = float((mine["step_ms"] * mine["count"]).sum())
+        rows.append({
+            "device": device, "scope": channel.scope, "model": channel.model, "uuid": channel.uuid, "period_s": period_s,
+            "n": known["n"] if known else 0, "gaps": int(mine["count"].sum() - short["count"].sum()),
+            "coverage_ratio": covered / whole if whole else None, "kind": channel.kind, "window_s": channel.window_s,
+            "first_us": known["first_us"] if known else None, "last_us": known["last_us"] if known else None,
+        })  # fmt: skip
+    schema = {
+        "device": pl.String, "scope": pl.String, "model": pl.String, "uuid": pl.String, "period_s": pl.Float64, "n": pl.Int64,
+        "gaps": pl.Int64, "coverage_ratio": pl.Float64, "kind": pl.String, "window_s": pl.Float64,
+        "first_us": pl.Int64, "last_us": pl.Int64,
+    }  # fmt: skip
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    times = [
+        pl.col(f"{c}_us").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias(f"{c}_utc")
+        for c in ("first", "last")
+    ]
+    return frame.with_columns(times).drop("first_us", "last_us")
+
+
+def _median_s(steps: pl.DataFrame) -> float | None:
+    """Return the median step [s] of a table of counts."""
+    total = steps["count"].sum()
+    if not total:
+        return None
+    at = steps.filter(pl.col("count").cum_sum() * 2 >= total)
+    return float(at["step_ms"][0]) / 1e3
