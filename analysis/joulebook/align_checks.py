@@ -137,9 +137,11 @@ def drift_doubt(fit: Fit, slow: Signal) -> str:
     """Return why no drift is given, or nothing: the edges must be spread over at least a quarter of the log."""
     span = float(np.ptp(slow.time_s))
     # edges spread evenly over a share of the log have a standard deviation of that share over sqrt(12)
-    return "too short for drift: its edges lie in less than a quarter of the log" if (
-        fit.spread * np.sqrt(12) < 0.25 * span
-    ) else ""
+    return (
+        "too short for drift: its edges lie in less than a quarter of the log"
+        if (fit.spread * np.sqrt(12) < 0.25 * span)
+        else ""
+    )
 
 
 def flags(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats as distributions
 
-from joulebook import conditions, quiet, segments, stats, totals
+from joulebook import conditions, quiet, segments, stats, totals, trust
 from joulebook.findings import Estimate, Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -167,7 +167,8 @@ def mean(power: pl.DataFrame, *, idle_w: float | None = None, cv_limit: float = 
             f"Stable segments lie at several levels; the baseline is the longest, {longest:.6g} W. Left out: {other}."
         )
         findings.append(Finding("several-levels", Severity.WARNING, "run", text))
-    return Baseline(window_mean(series, windows, found.of("stall")), windows, tuple(findings))
+    usable = series.filter(pl.Series(trust.judge(series["power_w"].to_numpy(), subject="run").usable))
+    return Baseline(window_mean(usable, windows, found.of("stall")), windows, tuple(findings))
 
 
 def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
@@ -214,7 +215,8 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
     if longest < LONG_QUIET_S - 2.0 * quiet.GUARD_S:
         text = f"The longest quiet stretch is {longest} s; ten minutes are needed to be sure of thermal rest."
         findings.append(Finding("short-idle", Severity.NOTE, "idle", text, {"quiet_s": longest}))
-    return Baseline(window_mean(series, rows), rows, tuple(findings))
+    usable = series.filter(pl.Series(trust.judge(series["power_w"].to_numpy(), subject="idle").usable))
+    return Baseline(window_mean(usable, rows), rows, tuple(findings))
 
 
 def _no_idle(reason: str, frame: pl.DataFrame, n: int) -> Baseline:

@@ -16,9 +16,9 @@ from joulebook.schema import table
 
 LEVEL = 0.05
 """Chance of any false verdict in a campaign at one scope."""
-CHOICE_FACTOR = 1.25
+CHOICE_FACTOR = 1.1
 """P-values are raised by it, because the model is chosen on the same runs (trend, common spread), which costs up to a
-fifth of the level on simulated changes without effect."""
+tenth of the level on simulated changes without effect."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from joulebook.counter_walk import CEILING_W, KINDS, Limits, walk
 from joulebook.findings import Finding, Severity
 from joulebook.schema import UTC
-from joulebook.stretches import bridge_limit_s, median_step_s
+from joulebook.stretches import Floats, bridge_limit_s, median_step_s
 from joulebook.uncertainty import grain_w
 
 REASONS = {
@@ -31,6 +32,8 @@ DELTAS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }  # fmt: skip
 
 PerDevice: TypeAlias = float | Mapping[str, float] | None
+
+_NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,19 @@ def deltas(counters: pl.DataFrame, *, range_j: PerDevice = None, max_power_w: Pe
     rows = (
         rows.filter(pl.col("energy_counter_j").is_finite()).drop_nulls().sort("device", "ts_utc", maintain_order=True)
     )
-    frames: list[pl.DataFrame] = []
+    walks: list[tuple[NDArray[np.int64], Floats, Floats]] = []
     facts: list[tuple[str, float, float | None]] = []
-    for own in rows.partition_by("device", maintain_order=True):
+    for own in rows.partition_by("device", maintain_order=True):  # in the order of rows, which are sorted by device
         device = str(own["device"][0])
-        frame, quantum = _one(own, _for(range_j, device), _for(max_power_w, device))
-        frames.append(frame)
-        facts.append((device, quantum, _safe_s(_for(range_j, device), _for(max_power_w, device))))
-    frame = pl.concat(frames) if frames else pl.DataFrame(schema=DELTAS_SCHEMA)
+        range_, top = _for(range_j, device), _for(max_power_w, device)
+        steps, quantum = _one(own, range_, top)
+        walks.append(steps)
+        facts.append((device, quantum, None if range_ is None or top is None else range_ / top))
+    kind, energy, length = (np.concatenate(c) for c in zip(*walks, strict=True)) if walks else _NOTHING
+    frame = rows.select(
+        "device", "ts_utc", pl.Series("span_s", length).fill_nan(None), pl.Series("energy_j", energy).fill_nan(None),
+        pl.Series("kind", np.array(KINDS)[kind], dtype=pl.String),
+    ).with_columns(pl.col("kind").replace_strict(REASONS, return_dtype=pl.String).alias("reason"))  # fmt: skip
     schema = {"device": pl.String, "quantum_j": pl.Float64, "safe_interval_s": pl.Float64}
     devices = pl.DataFrame(facts, schema=schema, orient="row")
     return Deltas(frame, devices, _findings(frame, devices))
@@ -112,25 +120,17 @@ def _for(value: PerDevice, device: str) -> float | None:
     return value.get(device) if isinstance(value, Mapping) else value
 
 
-def _safe_s(range_j: float | None, max_power_w: float | None) -> float | None:
-    return None if range_j is None or max_power_w is None else range_j / max_power_w
-
-
-def _one(own: pl.DataFrame, range_j: float | None, max_power_w: float | None) -> tuple[pl.DataFrame, float]:
-    t = (own["ts_utc"].to_physical().to_numpy() - own["ts_utc"].to_physical()[0]) / 1e6
-    c = own["energy_counter_j"].to_numpy()
-    quantum = grain_w(c)
+def _one(
+    own: pl.DataFrame, range_j: float | None, max_power_w: float | None
+) -> tuple[tuple[NDArray[np.int64], Floats, Floats], float]:
+    us = own["ts_utc"].to_physical().to_numpy()
+    stamp, counter = (us - us[0]) / 1e6, own["energy_counter_j"].to_numpy()
+    quantum = grain_w(counter)
     limits = Limits(
         range_j=np.nan if range_j is None else range_j, top_w=max_power_w or CEILING_W,
-        known_top=max_power_w is not None, quantum_j=quantum, gap_s=bridge_limit_s(median_step_s(t)),
+        known_top=max_power_w is not None, quantum_j=quantum, gap_s=bridge_limit_s(median_step_s(stamp)),
     )  # fmt: skip
-    kind, energy, length = walk(t, c, limits)
-    named = np.array(KINDS)[kind]
-    frame = own.select(
-        "device", "ts_utc", pl.Series("span_s", length).fill_nan(None), pl.Series("energy_j", energy).fill_nan(None),
-        pl.Series("kind", named, dtype=pl.String),
-    )  # fmt: skip
-    return frame.with_columns(pl.col("kind").replace_strict(REASONS, return_dtype=pl.String).alias("reason")), quantum
+    return walk(stamp, counter, limits), quantum
 
 
 def unsigned_differences(

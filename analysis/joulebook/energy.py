@@ -34,6 +34,7 @@ def integrate(
     max_gap_s: float | None = None,
     window_s: float = 0.0,
     update_s: float | None = None,
+    step_s: float | None = None,
     attempts: pl.DataFrame | None = None,
 ) -> Energy:
     """Return the energy within ``[start_utc, end_utc)``, per device and in total.
@@ -60,6 +61,9 @@ def integrate(
         Longest step that is bridged [s]; by default 3 s or 3 periods, and no limit for ``"hold"``.
     window_s, update_s
         Averaging window and update period of the sensor behind point readings [s]: stamps are moved back by the lag.
+    step_s
+        Duration of a repeating step of the load [s], where known: point readings that keep meeting its same phase are
+        refused, and those that beat with it get the beat's energy as a part of their interval.
     attempts
         When the tool asked, with or without success: ``ts_utc`` and, optionally, ``device``. Tells the period of a log
         that mostly failed.
@@ -87,8 +91,8 @@ def integrate(
     >>> integrate(power, start_utc=t, end_utc=t + timedelta(seconds=10)).total.value
     2000.0
     """
-    _check(power, start_utc, end_utc, period_s=period_s, max_gap_s=max_gap_s, update_s=update_s)
-    rule = Rule(kind, period_s, max_gap_s, window_s, update_s)
+    _check(power, start_utc, end_utc, period_s=period_s, max_gap_s=max_gap_s, update_s=update_s, step_s=step_s)
+    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s)
     readings = _readings(power)
     length_s = (end_utc - start_utc).total_seconds()
     origin = pl.Series([start_utc]).cast(UTC).to_physical()[0]
@@ -245,7 +249,7 @@ def by_bin(power: pl.DataFrame, *, start_utc: datetime, end_utc: datetime, every
     margin = timedelta(seconds=max(NEAR_EDGE_S, 4 * float(longest or 0.0)))  # type: ignore[arg-type]
     rows = []
     for a, b in pairwise(stops):
-        first, after = ordered["ts_utc"].search_sorted([a - margin, b + margin])
+        first, after = ordered["ts_utc"].search_sorted(pl.Series([a - margin, b + margin]).cast(UTC))
         near = ordered.slice(first, after - first)
         top = integrate(near, start_utc=a, end_utc=b).frame.row(0, named=True)
         rows.append((a, b, *(top[c] for c in ("energy_j", "lo", "hi", "covered_s", "coverage_ratio"))))

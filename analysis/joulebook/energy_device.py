@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from joulebook import stretches, uncertainty
+from joulebook import aliasing, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
 
 Kind = Literal["instant", "mean", "hold"]
@@ -26,6 +26,7 @@ class Rule:
     max_gap_s: float | None = None
     window_s: float = 0.0
     update_s: float | None = None
+    step_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,15 @@ class DeviceEnergy:
     noise_j: float = 0.0
     edges_j: float = 0.0
     resolution_j: float = 0.0
+    aliasing_j: float = 0.0
     unknown_j: float = 0.0
     peak_w: float | None = None
+    refused: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an energy to give."""
+        return self.stretches.start_s.size > 0 and not self.refused
 
     @property
     def energy_j(self) -> float:
@@ -68,7 +76,7 @@ class DeviceEnergy:
     @property
     def half_j(self) -> float:
         """Half width of the interval over the covered time [J]: independent parts, added in squares."""
-        return float(np.sqrt(self.noise_j**2 + self.edges_j**2 + self.resolution_j**2))
+        return float(np.sqrt(self.noise_j**2 + self.edges_j**2 + self.resolution_j**2 + self.aliasing_j**2))
 
 
 def _seconds(stamps: pl.Series, origin_us: int) -> Floats:
@@ -117,7 +125,8 @@ def measure(
         missing=0 if period is None else int(((steps > NEAR_PERIODS * period) & (steps <= limit)).sum()),
         method=method,
     )  # fmt: skip
-    return judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
+    result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
+    return _with_aliasing(result, rule, spread_w=float(np.ptp(power)) if power.size else 0.0, length_s=length_s)
 
 
 def _model(
@@ -183,6 +192,21 @@ def _cut_span_s(whole: Stretches, at_s: float) -> float:
     if i < whole.end_s.size and whole.start_s[i] < at_s:
         return float(whole.end_s[i] - whole.start_s[i])
     return 0.0
+
+
+def _with_aliasing(result: DeviceEnergy, rule: Rule, *, spread_w: float, length_s: float) -> DeviceEnergy:
+    """Return the result with what samples may have missed of a repeating step, refused where they always missed it."""
+    if rule.step_s is None or result.period_s is None or not result.method.startswith("trapezoid"):
+        return result
+    sample_s = max(result.period_s, rule.update_s or 0.0)
+    found = aliasing.beat(step_s=rule.step_s, sample_s=sample_s, window_s=rule.window_s, spread_w=spread_w)
+    if found.beat_s < length_s or rule.window_s >= sample_s:
+        return replace(result, aliasing_j=found.half_j(length_s))
+    reason = (
+        f"a step of {rule.step_s:.4g} s and a sample every {sample_s:.4g} s keep meeting at the same phase: "
+        f"the mean may be off by {found.amplitude_w:.4g} W or more"
+    )
+    return replace(result, refused=True, reason=reason, unknown_j=np.nan)
 
 
 def judged(

@@ -36,6 +36,12 @@ def of(devices: list[DeviceEnergy], *, start_utc: datetime, length_s: float) -> 
     found: list[Finding] = []
     ends = [d.last_s for d in devices if d.stretches.start_s.size]
     for d in devices:
+        if d.refused:
+            message = (
+                f"No energy is given for {d.device}: {d.reason}. Log faster, or at a period that does not fit the step."
+            )
+            found.append(Finding("sampling-aliases-step", Severity.ERROR, d.device, message, {"period_s": d.period_s}))
+            continue
         if d.stretches.start_s.size == 0:
             found.append(_no_readings(d))
             continue

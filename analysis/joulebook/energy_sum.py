@@ -31,7 +31,7 @@ GAPS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 TICKS_PER_READING = 16
 """Where a window has more ticks than this for each reading, the log is too sparse for a highest sum."""
 
-PARTS = ("noise", "edges", "resolution", "unknown time")
+PARTS = ("noise", "edges", "resolution", "aliasing", "unknown time")
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,8 @@ def _estimate(row: dict[str, object], value: str, lo: str, hi: str, unit: str) -
     return Estimate(v, a, b, unit=unit, n=n, method=str(row["method"]), reason=str(row["reason"]))
 
 
-def _known(device: DeviceEnergy) -> bool:
-    return device.stretches.start_s.size > 0
-
-
 def _row(d: DeviceEnergy, length_s: float) -> tuple[object, ...]:
-    if not _known(d):
+    if not d.known:
         return (d.device, *[None] * 6, 0.0, 0.0, d.n, None, d.method, d.reason)
     e, u, t = d.energy_j, d.half_j, d.covered_s
     return (
@@ -112,24 +108,25 @@ def _sizes(devices: list[DeviceEnergy]) -> dict[str, float]:
         "noise": sum(d.noise_j for d in devices),
         "edges": sum(d.edges_j for d in devices),
         "resolution": float(np.sqrt(sum(d.resolution_j**2 for d in devices))),
+        "aliasing": sum(d.aliasing_j for d in devices),
         "unknown time": float(np.nansum([d.unknown_j for d in devices])),
     }
 
 
 def _total(devices: list[DeviceEnergy], *, length_s: float, peak_w: float | None) -> tuple[object, ...]:
-    known = [d for d in devices if _known(d)]
+    known = [d for d in devices if d.known]
     n = sum(d.n for d in devices)
     if not known:
         reason = next((d.reason for d in devices), "no readings of power")
         return ("", *[None] * 6, 0.0, 0.0, n, None, "", reason)
     sizes = _sizes(devices)
     e, open_j = sum(d.energy_j for d in known), sizes["unknown time"]
-    u = float(np.sqrt(sizes["noise"] ** 2 + sizes["edges"] ** 2 + sizes["resolution"] ** 2))
+    u = float(np.sqrt(sizes["noise"] ** 2 + sizes["edges"] ** 2 + sizes["resolution"] ** 2 + sizes["aliasing"] ** 2))
     covered = sum(d.covered_s for d in known)
     mean = sum(d.energy_j / d.covered_s for d in known)
     mean_u = u * mean / e if e else 0.0
-    lost = [d.device for d in devices if not _known(d)]
-    reason = f"without {', '.join(lost)}: no readings that cover time" if lost else ""
+    lost = [d.device for d in devices if not d.known]
+    reason = f"without {', '.join(lost)}, whose energy is not known" if lost else ""
     doubts = [reason, known[0].reason if len(devices) == 1 else _open_reason(known, length_s)]
     # A device without a single reading has no highest power: nothing bounds what the total lacks.
     hi = None if any(np.isnan(d.unknown_j) for d in devices) else e + u + open_j
@@ -152,7 +149,7 @@ def _open_reason(devices: list[DeviceEnergy], length_s: float) -> str:
 
 def _peak_w(devices: list[DeviceEnergy], length_s: float) -> float | None:
     """Return the highest power of the sum, over ticks in which every device has a reading."""
-    known = [d for d in devices if _known(d)]
+    known = [d for d in devices if d.known]
     if len(known) <= 1:
         return known[0].peak_w if known else None
     period = max((d.period_s or 0.0) for d in known)

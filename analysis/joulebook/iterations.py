@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -40,6 +41,9 @@ DIFFERENCE_RATIO: Final = 0.05
 
 LATEST_START_RATIO: Final = 5.0 / 6.0
 """Steady state that begins later than this share of the iterations is none."""
+
+COUNT_RESOLUTION: Final = 0.01
+"""Share of the number of changes to which its curve is resolved: restless series have a thousand of them."""
 
 RESAMPLES: Final = 1000
 """Resamples for the interval of a ratio of means."""
@@ -139,14 +143,14 @@ def _prices(sums: Array, squares: Array, n: int) -> tuple[Array, Array]:
     todo = [(many, few)]
     while todo:
         a, b = todo.pop()
-        if a - b <= 1:
+        if a - b <= max(1, int(COUNT_RESOLUTION * a)):
             continue
         middle = run((tried[b] - tried[a]) / (a - b))
         if middle not in {a, b}:
             todo += [(a, middle), (middle, b)]
     counts = sorted(tried, reverse=True)
     prices = [CHEAPEST_PRICE * math.log(n)]
-    prices += [(tried[b] - tried[a]) / (a - b) for a, b in zip(counts[:-1], counts[1:], strict=True)]
+    prices += [(tried[b] - tried[a]) / (a - b) for a, b in pairwise(counts)]
     return np.array(prices), np.array(counts, dtype=np.float64)
 
 

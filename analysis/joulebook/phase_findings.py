@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from joulebook.findings import Finding, Severity
-from joulebook.occupancy import OTHER
 from joulebook.phase_parts import Case, Part, largest_edge_j
 from joulebook.phase_regression import Fit
+from joulebook.phase_timeline import OTHER
 
 NAMED_WINDOW_SHARE = 0.5
 """From this share of the reading interval on an averaging window moves energy over edges [1]."""

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from joulebook.occupancy import Floats, Series, Timeline
+from joulebook.occupancy import Series
 from joulebook.phase_regression import Fit, Sensor, batched
+from joulebook.phase_timeline import Floats, Timeline
 
 MIN_READINGS = 2
 """A phase with fewer readings has no number [1]."""
@@ -32,7 +33,7 @@ RARE = 20
 UNSEEN_SHARE = 0.9
 """A sensor that averages over less than this share of its interval may alias a fast load [1]."""
 
-BEAT_PERIODS = 150.0
+BEAT_PERIODS = 50.0
 """Beats between such a load and the sampling average out over so many reading intervals [1]."""
 
 
@@ -49,7 +50,7 @@ class Case:
     @property
     def interval_s(self) -> float:
         """Time that one reading speaks for [s]."""
-        return max(self.sensor.window_s, max(d.period_s for d in self.data))
+        return max(self.sensor.window_s, *(d.period_s for d in self.data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +125,7 @@ def _groups(fit: Fit, energy: Floats, free: NDArray[np.bool_]) -> list[NDArray[n
         se = np.sqrt(np.maximum(np.diag(between), 0))
         bad = se / np.maximum(total, 1e-12) / MAX_RELATIVE_SE
         for i, g in enumerate(groups):
-            if free[g].all():
-                bad[i] = 0.0
-            elif len(g) == 1 and fit.columns[g[0]] == 0:
+            if free[g].all() or (len(g) == 1 and fit.columns[g[0]] == 0):
                 bad[i] = 0.0
             elif len(g) == 1 and fit.vif[g[0]] > MAX_VIF:
                 bad[i] = max(float(bad[i]), float(fit.vif[g[0]] / MAX_VIF))
@@ -158,8 +157,10 @@ def _half_widths(case: Case, fit: Fit, groups: list[NDArray[np.int64]], long: ND
     beaten = rare & (seconds < BEAT_PERIODS * interval * count) & (~steady | blind)
     far = student.ppf(0.975, freedom) * np.sqrt(np.where(beaten, beats, 0.0))
     squares, bound = _edges(case, fit, groups)
-    spread: Floats = np.hypot(np.maximum(near, far), 1.96 * np.sqrt(np.where(rare, squares, 0.0)))
-    return spread if case.reach_s > 0 else spread + bound
+    noisy: Floats = np.maximum(near, far)
+    if case.reach_s <= 0:
+        return noisy + bound
+    return np.hypot(noisy, 1.96 * np.sqrt(np.where(rare, squares, 0.0)))
 
 
 def _edges(case: Case, fit: Fit, groups: list[NDArray[np.int64]]) -> tuple[Floats, Floats]:

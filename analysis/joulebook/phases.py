@@ -9,11 +9,12 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from joulebook import occupancy, phase_findings, phase_parts, phase_regression
+from joulebook import occupancy, phase_findings, phase_parts, phase_regression, phase_sensor, phase_timeline
 from joulebook.findings import Estimate, Finding, Severity
-from joulebook.occupancy import OTHER, Series, Timeline
+from joulebook.occupancy import Series
 from joulebook.phase_parts import MIN_READINGS, Case, Part
 from joulebook.phase_regression import Fit, Sensor
+from joulebook.phase_timeline import OTHER, Timeline
 
 CLOCK_ERROR_S = 0.8
 """Largest clock error between log and phases that is searched [s]: the limit that MLPerf's checker tolerates."""
@@ -125,7 +126,7 @@ def attribute(
     (['load', 'work', 'other'], 1.0)
     """
     _check(start_utc, end_utc, window_s, clock_error_s)
-    line = occupancy.timeline(phases, start_utc=start_utc, end_utc=end_utc)
+    line = phase_timeline.cut(phases, start_utc=start_utc, end_utc=end_utc)
     margin = 2 * (max(window_s or 0.0, 1.0) + clock_error_s)
     data = occupancy.series(power, start_utc=start_utc, end_utc=end_utc, margin_s=margin)
     length = float(line.breaks_s[-1])
@@ -137,15 +138,13 @@ def attribute(
     period = max(d.period_s for d in data)
     declared = window_s is not None
     if window_s is not None:
-        window_s = max(window_s, phase_regression.WINDOW_PERIODS[0] * period)
+        window_s = max(window_s, phase_sensor.WINDOW_PERIODS[0] * period)
     repeats = line.stretches[line.seconds > 0]
     joint = clock_error_s > 0 and repeats.sum() >= max(MIN_STRETCHES, MIN_REPEATS * len(repeats))
     reach = clock_error_s if joint else 0.0
-    sensor, edge = phase_regression.search(
-        data, line, window_s=window_s, clock_error_s=reach, fit_lag=joint
-    )
+    sensor, edge = phase_sensor.search(data, line, window_s=window_s, clock_error_s=reach, fit_lag=joint)
     if edge:
-        sensor, _ = phase_regression.search(data, line, window_s=window_s, clock_error_s=0.0, fit_lag=False)
+        sensor, _ = phase_sensor.search(data, line, window_s=window_s, clock_error_s=0.0, fit_lag=False)
     case = Case(line, data, sensor, reach if not edge else 0.0, edge)
     return _split(case, _integral(data, sensor, length) if total_j is None else total_j, declared=declared)
 
@@ -175,7 +174,7 @@ def _split(case: Case, total: float, *, declared: bool) -> Attribution:
     fits = RESCALE_RANGE[0] <= ratio <= RESCALE_RANGE[1]
     parts = phase_parts.find(case, fit)
     if not fits:
-        why = f"the fitted sum is {1 / ratio:.3f} of the integral: phases of constant power do not describe the readings"
+        why = f"the fitted sum is {1 / ratio:.3f} of the integral: the phases do not describe the readings"
         parts = tuple(replace(p, reason=p.reason or why) for p in parts)
     frame = _rows(case, parts, ratio if fits else 1.0, total)
     whole = Estimate(total, unit="J", n=fit.readings, method="integral")
@@ -229,7 +228,7 @@ def _row(phase: str, seconds: float, n: int, reason: str) -> dict[str, object]:
 
 def _unknown(line: Timeline, reason: str) -> Attribution:
     """Return an attribution without numbers."""
-    rows = [_row(p, s, 0, reason) for p, s in zip(line.names[1:] + (OTHER,), np.roll(line.seconds, -1), strict=True)]
+    rows = [_row(p, s, 0, reason) for p, s in zip((*line.names[1:], OTHER), np.roll(line.seconds, -1), strict=True)]
     finding = Finding("phases-refused", Severity.ERROR, "phases", f"No phase energies: {reason}.", {})
     return Attribution(
         pl.DataFrame(rows, schema=SCHEMA), Estimate.refused(reason, unit="J"), Estimate.refused(reason, unit="s"),

@@ -28,6 +28,9 @@ CV_LIMIT: Final = 0.25
 TOLERANCE_RATIO: Final = 0.01
 """Levels closer than this are one; a stable segment drifts by less."""
 
+STAIR_RATIO: Final = 0.03
+"""Steps smaller than this share of the level, three or more levels in one direction, are a drift."""
+
 DRIFT_ERRORS: Final = 4.0
 """Standard errors that a drift must exceed to be one."""
 
@@ -134,18 +137,35 @@ def _jobs(log: _Log) -> Iterator[tuple[int, int]]:
     yield from _stretches(~rest, log.gap_before)
 
 
-def _levels(log: _Log, picked: Indices) -> Iterator[tuple[int, int]]:
-    """Yield the stretches of one level among the picked readings, as positions in ``picked``."""
-    found = changepoints.find(log.watts[picked]).frame
-    first, weight, total = 0, 0.0, 0.0
-    for start, end, n, mean in found.select("first", "end", "n", "mean").iter_rows():
-        level = total / weight if weight else mean
-        if abs(mean - level) > TOLERANCE_RATIO * abs(level):
-            yield first, start
-            first, weight, total = start, 0.0, 0.0
-        weight, total = weight + n, total + mean * n
-        if end == picked.size:
-            yield first, end
+def _levels(log: _Log, picked: Indices) -> list[tuple[int, int]]:
+    """Return the stretches of one level, or of one drift, among the picked readings, as positions in ``picked``."""
+    levels: list[tuple[int, int, float]] = []
+    for first, end, mean in changepoints.find(log.watts[picked]).frame.select("first", "end", "mean").iter_rows():
+        start, stop, level = levels[-1] if levels else (0, 0, mean)
+        if levels and abs(mean - level) <= TOLERANCE_RATIO * abs(level):
+            weights = (stop - start, end - first)
+            levels[-1] = (start, end, float(np.average((level, mean), weights=weights)))
+        else:
+            levels.append((first, end, mean))
+    return _stairs(levels)
+
+
+def _stairs(levels: list[tuple[int, int, float]]) -> list[tuple[int, int]]:
+    """Join small steps in one direction: a drift cut in levels is still a drift."""
+    means = np.array([mean for _, _, mean in levels])
+    steps = np.diff(means) / np.abs(means[:-1])
+    small = np.abs(steps) <= STAIR_RATIO
+    joined = small[1:] & small[:-1] & (steps[1:] * steps[:-1] > 0.0)
+    glued = np.zeros(steps.size, np.bool_)
+    glued[1:] |= joined
+    glued[:-1] |= joined
+    out: list[tuple[int, int]] = []
+    for k, (first, end, _) in enumerate(levels):
+        if k > 0 and glued[k - 1]:
+            out[-1] = (out[-1][0], end)
+        else:
+            out.append((first, end))
+    return out
 
 
 def _work(log: _Log, first: int, end: int, limits: tuple[float, float]) -> Iterator[_Piece]:
@@ -162,10 +182,10 @@ def _work(log: _Log, first: int, end: int, limits: tuple[float, float]) -> Itera
         steady = int(np.searchsorted(log.seconds, (start.start_utc - log.stamps[0]).total_seconds() - 1e-9))
         yield _Piece("warmup", first, steady, start.reason)
         begin, picked = steady, picked[picked >= steady]
-    pieces = list(_levels(log, picked)) if picked.size > 2 else [(0, picked.size)]
+    pieces = _levels(log, picked) if picked.size > 2 else [(0, picked.size)]
     for a, b in pieces:
         left = begin if a == 0 else int(picked[a])
-        right = end if b == picked.size else int(picked[b])
+        right = int(picked[b - 1]) + 1 if b == picked.size else int(picked[b])
         kind, reason = _steadiness(log, picked[a:b], *limits)
         yield _Piece(kind, left, right, reason)
 
@@ -181,10 +201,11 @@ def _steadiness(log: _Log, picked: Indices, min_stable_s: float, cv_limit: float
         return "transient", "all readings are equal: the sensor may be stuck"
     if sd > cv_limit * mean:
         return "transient", f"variation {sd / mean:.2f} of the mean is above the limit of {cv_limit:g}"
-    drift = _slope(seconds, watts) * lasts
-    if abs(drift) > TOLERANCE_RATIO * mean and abs(drift) > 4.0 * np.sqrt(
-        12.0 * stats.long_run_variance(watts) / watts.size
-    ):
+    slope = _slope(seconds, watts)
+    drift = slope * lasts
+    left = watts - slope * (seconds - seconds.mean())
+    error = np.sqrt(12.0 * stats.long_run_variance(left) / watts.size)
+    if abs(drift) > max(TOLERANCE_RATIO * mean, DRIFT_ERRORS * error):
         return "transient", f"drifts by {drift / mean:+.1%}"
     return "stable", f"one level for {lasts:.0f} s"
 

@@ -33,6 +33,12 @@ MEAN_INTERVAL_FLAG_N_EFF: Final = 30.0
 AR_MAX_ORDER: Final = 20
 """Largest autoregressive order that is tried."""
 
+TRIMMED_RATIO: Final = 0.95
+"""Share of the differences, smallest first, that make the noise scale."""
+
+TRIMMED_VARIANCE: Final = 0.7588
+"""Variance of a standard normal sample of which the 5 % farthest from 0 are cut."""
+
 LARGEST_SAMPLE: Final = 100_000
 """Values above which the interval of a mean is made from block means."""
 
@@ -134,7 +140,12 @@ def difference_sd(values: npt.ArrayLike) -> float:
     0.0
     """
     array = finite(values)
-    return mad(np.diff(array)) / math.sqrt(2.0) if array.size > 1 else 0.0
+    if array.size < 2:
+        return 0.0
+    steps = np.abs(np.diff(array))
+    # Ripple moves few readings far, which the median does not see; a level shift moves fewer still.
+    kept = np.sort(steps)[: max(int(TRIMMED_RATIO * steps.size), 1)]
+    return max(mad(np.diff(array)), math.sqrt(float(np.mean(kept**2)) / TRIMMED_VARIANCE)) / math.sqrt(2.0)
 
 
 def autocorrelation(values: npt.ArrayLike, max_lag: int) -> Array:

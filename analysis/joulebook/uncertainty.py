@@ -15,6 +15,9 @@ GRAIN_SAMPLE = 4096
 FINEST_DECIMALS = 6
 """Values with more decimals than this are taken as not rounded."""
 
+EXACT_WHOLE = 2.0**40
+"""Up to this size a double holds a number with some thousandths to spare."""
+
 COVERAGE_FACTOR = 1.959963984540054
 """Half width of a 95 % interval in standard deviations of a normal error."""
 
@@ -35,8 +38,12 @@ def grain_w(power_w: Floats) -> float:
         # Digits alone would call a meter with 14 W steps one with 1 W steps.
         if least > 10.0**-FINEST_DECIMALS and np.allclose(steps / least, np.round(steps / least), rtol=0, atol=1e-3):
             return round(least, FINEST_DECIMALS)
+    largest = float(np.abs(values).max(initial=0.0))
     for decimals in range(FINEST_DECIMALS + 1):
-        if np.allclose(values * 10**decimals, np.round(values * 10**decimals), rtol=0, atol=1e-6 * 10**decimals):
+        scaled = values * 10.0**decimals
+        if largest * 10.0**decimals > EXACT_WHOLE:
+            break  # a double has no digits left to tell
+        if np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-3):
             return float(10.0**-decimals)
     return 0.0
 

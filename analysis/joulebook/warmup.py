@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import changepoints, stats, totals
+from joulebook import changepoints, states, stats, totals
 from joulebook.findings import Estimate, Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -127,6 +127,17 @@ def _robust(watts: Array) -> Array:
     residual = watts - center
     scale = stats.mad(residual)
     return np.where(np.abs(residual) > OUTLIER_MADS * scale, center, watts) if scale > 0.0 else watts
+
+
+def _without_dips(series: pl.DataFrame) -> pl.DataFrame:
+    """Leave out stalls and idle dips inside the run: they are no level of the work."""
+    if series.height < MIN_READINGS:
+        return series
+    stamps = series["ts_utc"]
+    seconds = (stamps - stamps[0]).dt.total_microseconds().to_numpy() / 1e6
+    load = series["utilization_ratio"].cast(pl.Float64).to_numpy()
+    busy = states.split(seconds, series["power_w"].to_numpy(), load) == states.BUSY
+    return series.filter(pl.Series(busy | (np.arange(busy.size) < np.argmax(busy))))
 
 
 def _bin(values: Array, bins: int) -> Array:
@@ -276,7 +287,7 @@ def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_st
     >>> found.kind.value, 100.0 < found.warmup_s.value < 140.0
     ('step', True)
     """
-    series = totals.series(power)
+    series = _without_dips(totals.series(power))
     watts = series["power_w"].to_numpy()
     stamps = series["ts_utc"]
     n = watts.size

@@ -79,9 +79,11 @@ def check(study: StudyPath, json: Json = False) -> None:
 @app.command("run", epilog="Example: joulebook run my-logs/ -o results/")
 def run_(study: StudyPath, out: Out = None, quiet: Quiet = False, json: Json = False) -> None:
     """Do the main job: ingest, every analysis, notebooks and one self-contained HTML report."""
+    from joulebook_pipelines import job  # noqa: PLC0415 (the notebook machinery takes a second to load; no other verb needs it)
+
     loaded = _study(study)
     with console.progress(_bytes(loaded), quiet=quiet) as told:
-        result = run.run(loaded, _out(loaded, out), told)
+        result = job.run(loaded, _out(loaded, out), told)
     if json:
         console.as_json({"report": str(result.report), "store": str(result.store), "stages": result.worked})
     else:

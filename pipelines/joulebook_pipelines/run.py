@@ -1,4 +1,4 @@
-"""The main job: ingest, every stage whose inputs changed, notebooks, report."""
+"""Ingest, then every stage whose inputs changed."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Result:
     store: Path
     outcomes: tuple[ingest.Outcome, ...]
     worked: tuple[str, ...]
+    report: Path | None = None
 
     @property
     def read(self) -> bool:

@@ -229,6 +229,47 @@ class Store:
             raise KeyError(f"there is no run {run_id!r}; the study has {known}")
         return start_utc or run["start_utc"][0], end_utc or run["end_utc"][0]
 
+    def timeline(
+        self, scope: str, points: int = 2000, start_utc: datetime | None = None, end_utc: datetime | None = None
+    ) -> pl.DataFrame:
+        """Return the total power of a scope, thinned so that no spike is lost.
+
+        Parameters
+        ----------
+        scope
+            Boundary.
+        points
+            Most rows to return.
+        start_utc, end_utc
+            Window; everything by default.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``ts_utc, lo_w, hi_w, mean_w``: least, most and mean of the devices' sum within each of ``points`` stretches;
+            stretches without a reading of every device are left out.
+        """
+        bounds = ["r.ts_utc >= cast(? as timestamptz)"] * (start_utc is not None) + ["r.ts_utc <= cast(? as timestamptz)"] * (
+            end_utc is not None
+        )
+        limits = [t.isoformat() for t in (start_utc, end_utc) if t is not None]
+        return self.sql(
+            f"""with used as (select distinct i.source_id, i.device, coalesce(c.period_s, 1) as period_s from instruments i
+                join channels c on c.source_id = i.source_id and c.device = i.device where i.chosen and i.scope = ?),
+            step as (select greatest(max(period_s), 0.001) as s from used),
+            r as (select r.host || '/' || r.device as device, r.ts_utc, r.power_w, floor(epoch(r.ts_utc) / step.s) as tick
+                from aligned_readings r join used u on u.source_id = r.source_id and u.device = r.device, step
+                where r.power_w is not null {"".join(" and " + b for b in bounds)}),
+            d as (select tick, device, avg(power_w) as w, min(ts_utc) as ts_utc from r group by tick, device),
+            n as (select count(distinct device) as devices from d),
+            t as (select tick, sum(w) as w, min(ts_utc) as ts_utc from d group by tick
+                having count(*) >= (select devices from n)),
+            e as (select min(epoch(ts_utc)) as t0, greatest(max(epoch(ts_utc)) - min(epoch(ts_utc)), 1e-3) as length from t)
+            select min(ts_utc) as ts_utc, min(w) as lo_w, max(w) as hi_w, avg(w) as mean_w
+            from t, e group by least(floor((epoch(ts_utc) - t0) / length * {int(points)}), {int(points) - 1}) order by ts_utc""",
+            [scope, *limits],
+        )
+
     def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
         """Return the power readings of some channels (``source_id, device``) on their own clocks."""
         self._con.register("wanted_channels", channels.to_arrow())
@@ -277,6 +318,14 @@ class Store:
             join channels c on c.source_id = n.source_id and c.device = n.device, w
             order by s.host, c.scope, n.source_id, n.device""",
             [start_utc.isoformat(), end_utc.isoformat()],
+        )
+
+    def inlet_by_run(self) -> pl.DataFrame:
+        """Return ``run_id, inlet_c``: the mean inlet temperature of each run where it was logged."""
+        return self.sql(
+            """select u.run_id, avg(r.temperature_c) as inlet_c from aligned_runs u
+            join aligned_readings r on r.device = 'inlet' and r.temperature_c is not null
+                and r.ts_utc >= u.start_utc and r.ts_utc < u.end_utc group by u.run_id"""
         )
 
     def power_spans(self) -> pl.DataFrame:

@@ -51,9 +51,8 @@ def test_phases_tile_the_run_and_last_as_long_as_the_energies_say(node: Truth) -
     assert node.phases["start_utc"][1:].equals(node.phases["end_utc"][:-1].alias("start_utc"))
     edges = node.phases["start_utc"][0], node.phases["end_utc"][-1]
     assert edges == node.runs.select("start_utc", "end_utc").row(0)
-    lasted = node.phases.group_by("phase").agg(
-        (pl.col("end_utc") - pl.col("start_utc")).sum().dt.total_seconds(fractional=True)
-    )
+    length_s = (pl.col("end_utc") - pl.col("start_utc")).sum().dt.total_seconds(fractional=True)
+    lasted = node.phases.group_by("phase").agg(length_s.alias("lasted_s"))
     known = node.energies.filter((pl.col("scope") == "node") & (pl.col("run_id") != "")).select("phase", "duration_s")
     both = lasted.join(known, on="phase")
     assert both.height == 7

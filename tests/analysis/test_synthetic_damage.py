@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joulebook import synthetic_damage
@@ -11,6 +11,7 @@ from joulebook import synthetic_damage
 LOG = "time, power\n" + "".join(f"{k}, {100 + k}.5\n" for k in range(60))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
 def test_account_explains_every_line(seed: int, drop: int, duplicate: int, garble: int) -> None:
     damaged = synthetic_damage.apply(LOG, seed=seed, drop=drop, duplicate=duplicate, garble=garble)

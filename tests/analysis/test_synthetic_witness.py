@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joulebook import synthetic
@@ -21,6 +21,7 @@ from joulebook.synthetic_witness import (
 )
 
 
+@settings(deadline=None)
 @given(st.floats(-1e4, 1e4), st.floats(-500, 500), st.floats(0, 1e5))
 def test_clock_obeys_the_formula_of_the_alignments_table(offset_s: float, drift_ppm: float, at_s: float) -> None:
     shown = float(Clock(offset_s=offset_s, drift_ppm=drift_ppm).reads(np.array([at_s]), duration_s=5e4)[0])
@@ -28,6 +29,7 @@ def test_clock_obeys_the_formula_of_the_alignments_table(offset_s: float, drift_
     assert shown - offset_s - drift_ppm * 1e-6 * (shown - anchor_s) == pytest.approx(at_s, abs=1e-6)
 
 
+@settings(deadline=None)
 @given(st.floats(-1e6, 1e6), st.integers(0, 6))
 def test_decimal_writes_what_python_writes(value: float, decimals: int) -> None:
     text = pl.DataFrame({"x": [value]}).select(decimal("x", decimals)).item()

@@ -141,7 +141,7 @@ def read(rng: np.random.Generator, power: np.ndarray, m: Meter, offset_s: float,
         mean = (np.interp(true, grid, energy) - np.interp(true - w, grid, energy)) / w
         frame["power_w"] = np.rint(mean / m.watt_s) * m.watt_s
     else:
-        frame["power_w"] = np.rint(np.interp(true, grid[:-1], power) / m.watt_s) * m.watt_s
+        frame["power_w"] = np.rint(np.interp(true, grid[:-1] + DT_S / 2, power) / m.watt_s) * m.watt_s
     return pl.DataFrame(frame)
 
 

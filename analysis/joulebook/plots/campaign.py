@@ -57,19 +57,19 @@ def campaign(changes: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     width = (1.0 - 0.05 * (len(parts) - 1)) / len(parts)
     for i, rows in enumerate(parts):
         panel = ax.inset_axes((i * (width + 0.05), 0.0, width, 1.0))
-        _waterfall(panel, rows, names=i == 0)
+        _waterfall(panel, rows, names=i == 0, reason_length=46 // len(parts) - 6)
     ax.set_title(changes["campaign"][0], pad=18)
     return ax
 
 
-def _waterfall(ax: Axes, rows: pl.DataFrame, *, names: bool) -> None:
+def _waterfall(ax: Axes, rows: pl.DataFrame, *, names: bool, reason_length: int) -> None:
     look.dress(ax, grid="x")
     known = [v for v in (*rows["before"].to_list(), *rows["after"].to_list()) if v is not None]
     right = max(known, default=1.0) or 1.0
     left = min(known, default=0.0)
     room = max((right - left) * 0.08, right * 0.01)
     for y, row in enumerate(rows.iter_rows(named=True)):
-        _bar(ax, y, row, (left, right), room)
+        _bar(ax, y, row, (left, right, reason_length), room)
     ax.set_ylim(rows.height - 0.4, -0.6)
     ax.set_xlim(left - 4 * room, right + 9 * room)
     ax.set_yticks(range(rows.height), [f"{r['position']}  {r['change']}" for r in rows.iter_rows(named=True)])
@@ -78,20 +78,21 @@ def _waterfall(ax: Axes, rows: pl.DataFrame, *, names: bool) -> None:
     ax.set_xlabel((rows["metric"][0] or "").replace("energy_per_token_j", "energy per token [J]"))
 
 
-def _bar(ax: Axes, y: int, row: dict[str, Any], span: tuple[float, float], room: float) -> None:
+def _bar(ax: Axes, y: int, row: dict[str, Any], place: tuple[float, float, int], room: float) -> None:
+    """Draw one change; ``place`` is the range of hollow bars and how long a reason may be."""
     verdict = row["verdict"] or "refused"
     before, after = row["before"], row["after"]
     hollow = verdict == "refused" or before is None or after is None
     colour = look.VERDICT_COLOURS.get(verdict, look.GREY)
     if before is None or after is None:
-        before, after = span
+        before, after = place[:2]
     ax.barh(
         y, after - before, left=before, height=0.5, facecolor="none" if hollow else colour,
         edgecolor=look.MUTED if hollow else colour, linestyle="--" if hollow else "-", linewidth=1.2,
     )  # fmt: skip
     end = max(before, after)
     if hollow:
-        text = f"refused: {_short(row['reason'] or 'no number')}"
+        text = f"refused: {_short(row['reason'] or 'no number', place[2])}"
     else:
         low, high = row["effect_lo"], row["effect_hi"]
         if low is not None and high is not None:
@@ -103,5 +104,5 @@ def _bar(ax: Axes, y: int, row: dict[str, Any], span: tuple[float, float], room:
     ax.text(end + room * 0.6, y, text, va="center", fontsize=8.5, color=look.INK)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 34 else text[:33] + "…"
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
@@ -92,21 +93,29 @@ def _colour(name: str, i: int) -> str:
 
 
 def _write(ax: Axes, names: list[tuple[str, float, float]], whole: float) -> None:
-    """Write each part's name (name, middle, share) inside it where it fits, else below, moved apart, with a thin line."""
+    """Write each name (name, middle, share) inside its part where it fits, else below, moved apart, with a line."""
     outside = []
     for name, middle, share in names:
         if share >= max(_NAMED_FROM, _CHARACTER * len(name)):
             ax.text(middle, 0, name, ha="center", va="center", fontsize=9, color=look.INK)
         elif share > 0:
-            outside.append((name, middle, _CHARACTER * 0.9 * len(name) * whole))
-    right = whole
-    places = []
-    for name, middle, width in reversed(outside):
-        at = min(middle, right - width / 2)
-        right = at - width / 2 - _CHARACTER * whole
-        places.append((name, middle, at))
-    for name, middle, at in places:
+            outside.append((name, middle, _CHARACTER * 0.8 * len(name) * whole))
+    for (name, middle, _), at in zip(outside, _spread(outside, whole), strict=True):
         ax.annotate(
             name, (middle, 0.31), (at, 0.58), ha="center", va="center", fontsize=8, color=look.INK,
             arrowprops={"arrowstyle": "-", "color": look.MUTED, "linewidth": 0.7, "shrinkB": 0},
         )  # fmt: skip
+
+
+def _spread(names: list[tuple[str, float, float]], whole: float) -> list[float]:
+    """Return where names (name, middle, width) stand: near their middles, apart, within the bar."""
+    if not names:
+        return []
+    middles, widths = (np.array([n[i] for n in names], dtype=float) for i in (1, 2))
+    steps = np.concatenate([[0.0], np.cumsum((widths[1:] + widths[:-1]) / 2 + _CHARACTER * whole)])
+    # pushed right from the left, pushed left from the right: their mean keeps the distances and lies between
+    pushed = np.maximum.accumulate(middles - steps) + steps
+    pulled = np.minimum.accumulate((middles - steps)[::-1])[::-1] + steps
+    at = (pushed + pulled) / 2
+    over = max(float(at[-1] + widths[-1] / 2 - whole), 0.0)
+    return [float(x) for x in at - over]

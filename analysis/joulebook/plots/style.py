@@ -187,10 +187,10 @@ def energy_unit(largest_j: float) -> tuple[float, str]:
 
     Examples
     --------
-    >>> energy_unit(7.2e6), energy_unit(500.0)
+    >>> energy_unit(7.2e6), energy_unit(300.0)
     ((3600000.0, 'kWh'), (1.0, 'J'))
     """
-    steps = ((3.6e9, "MWh", 3.6e10), (3.6e6, "kWh", 3.6e5), (3.6e3, "Wh", 3.6e3))
+    steps = ((3.6e9, "MWh", 3.6e10), (3.6e6, "kWh", 3.6e5), (3.6e3, "Wh", 360.0))
     return next(((size, unit) for size, unit, start in steps if largest_j >= start), (1.0, "J"))
 
 
@@ -215,12 +215,15 @@ def label_ends(ax: Axes, ends: Sequence[tuple[float, float, str, str]]) -> None:
         return
     low, high = ax.get_ylim()
     height_pt = ax.get_window_extent().height / ax.figure.dpi * 72.0
-    least = (high - low) * 11.0 / max(height_pt, 1.0)
-    edge = ax.get_xlim()[1]
-    for (x, y, name, colour), at in zip(ends, apart([e[1] for e in ends], least), strict=True):
+    least = (high - low) * 12.0 / max(height_pt, 1.0)
+    left, edge = ax.get_xlim()
+    beside = edge + 0.02 * (edge - left)
+    for (_, y, name, colour), at in zip(ends, apart([e[1] for e in ends], least), strict=True):
         ax.annotate(
-            f" {name}", (x, y), (edge, at), color=INK, fontsize=9, va="center", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0},
+            name, (edge, y), (beside, at), color=INK, fontsize=9, va="center", annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-", "color": colour, "linewidth": 1.4, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5),
+            },
         )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from joulebook.plots import style as look
 
+_WIDE = 50.0
+"""Ratio of greatest to least from which a curve needs a log axis."""
 CURVES = (
     ("step_time_s", "step time [s]", look.GREEN),
     ("energy_per_token_j", "energy per\ntoken [J]", look.BLUE),
@@ -96,13 +98,16 @@ def _curve(ax: Axes, rows: pl.DataFrame, column: str, label: str, colour: str) -
     if column == "energy_to_target_j":
         scale, unit = look.energy_unit(float(np.max(y)))
         label = f"{label} [{unit}]"
+    if column == "tokens_to_target" and np.max(y) >= 1e6:
+        scale, label = (1e9, f"{label} [10⁹]") if np.max(y) >= 1e9 else (1e6, f"{label} [10⁶]")
     bars: dict[str, Any] = {}
     if {f"{column}_lo", f"{column}_hi"} <= set(some.columns):
         low, high = some[f"{column}_lo"].to_numpy(), some[f"{column}_hi"].to_numpy()
         bars["yerr"] = np.nan_to_num(np.clip(np.stack([y - low, high - y]), 0.0, None)) / scale
     ax.errorbar(some["x"], y / scale, **bars, fmt="o-", color=colour, markersize=4, linewidth=1.3, capsize=2)
     ax.set_ylabel(label, fontsize=9)
-    if (y > 0).all() and y.max() / y.min() > 8:
+    ax.yaxis.set_label_coords(-0.075, 0.5)
+    if (y > 0).all() and y.max() / y.min() > _WIDE:
         ax.set_yscale("log")
         ax.yaxis.set_minor_locator(NullLocator())
 

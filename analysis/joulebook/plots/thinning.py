@@ -7,9 +7,9 @@ import polars as pl
 
 POINTS = 2000
 """Points a drawn series has at most: about two per pixel of a wide screen."""
-_BREAK_PERIODS = 3.0
+BREAK_PERIODS = 3.0
 """Steps longer than this many median steps break the line, like the gaps of table ``channels``."""
-_BREAK_S = 3.0
+BREAK_S = 3.0
 """... and longer than this [s]."""
 
 
@@ -52,7 +52,7 @@ def outline(power: pl.DataFrame, *, points: int = POINTS) -> pl.DataFrame:
         (width_us / 1e6).alias("width_s"),
     )
     limit_s = pl.max_horizontal(
-        pl.col("step_s").median().over(keys) * _BREAK_PERIODS, pl.lit(_BREAK_S), pl.col("width_s")
+        pl.col("step_s").median().over(keys) * BREAK_PERIODS, pl.lit(BREAK_S), pl.col("width_s")
     )
     rows = rows.with_columns((pl.col("step_s") > limit_s).fill_null(False).alias("breaks"))
     just_before = (pl.col("ts_utc") - pl.duration(microseconds=1)).alias("ts_utc")

@@ -15,6 +15,9 @@ from joulebook.plots import thinning
 
 STRIP_BINS = 400
 """Bins of the phase strip: narrower ones are thinner than a pixel."""
+_FEW, _PER_BIN = 100, 20
+"""More phases than the first are shown as shares of bins that hold about as many as the second, so that steps a little
+longer than a bin do not flicker."""
 _NAMED_FROM = 0.07
 """Share of the axis from which a block has room for its name."""
 
@@ -134,16 +137,26 @@ def _lines(ax: Axes, power: pl.DataFrame, scale: float, timezone: str) -> list[t
 def _bands(ax: Axes, power: pl.DataFrame, scale: float, timezone: str) -> list[tuple[float, float, str, str]]:
     rows = power if "scope" in power.columns else power.with_columns(pl.lit("").alias("scope"))
     ends = []
-    for i, of in enumerate(rows.sort("ts_utc").partition_by("scope", maintain_order=True)):
-        colour = look.SCOPE_COLOURS.get(of["scope"][0], look.CYCLE[i % len(look.CYCLE)])
+    for i, known in enumerate(rows.sort("ts_utc").partition_by("scope", maintain_order=True)):
+        of = _broken(known)
+        colour = look.SCOPE_COLOURS.get(known["scope"][0], look.CYCLE[i % len(look.CYCLE)])
         t = _days(of["ts_utc"], timezone)
         low, high, mean = (of[c].to_numpy() / scale for c in ("lo_w", "hi_w", "mean_w"))
         ax.fill_between(t, low, high, color=colour, alpha=0.28, linewidth=0)
         ax.plot(t, mean, color=colour, linewidth=1.0)
-        known = mean[np.isfinite(mean)]
-        if known.size:
-            ends.append((float(t[-1]), float(known[-1]), _named(of["scope"][0], ""), colour))
+        finite = mean[np.isfinite(mean)]
+        if finite.size:
+            ends.append((float(t[-1]), float(finite[-1]), _named(known["scope"][0], ""), colour))
     return ends
+
+
+def _broken(band: pl.DataFrame) -> pl.DataFrame:
+    """Return a band with a row of nulls in each gap, so that no line crosses it."""
+    step = pl.col("ts_utc").diff()
+    limit = pl.max_horizontal(step.median() * thinning.BREAK_PERIODS, pl.duration(seconds=thinning.BREAK_S))
+    middle = band.select(pl.col("ts_utc") - step / 2, step.alias("step"), limit.alias("limit"))
+    breaks = middle.filter(pl.col("step") > pl.col("limit")).select(pl.col("ts_utc").cast(band.schema["ts_utc"]))
+    return pl.concat([band, breaks], how="diagonal").sort("ts_utc")
 
 
 def _hatch(ax: Axes, gaps: pl.DataFrame, timezone: str) -> None:
@@ -193,10 +206,11 @@ def _strip(ax: Axes, phases: pl.DataFrame, timezone: str, level: float) -> None:
     ).filter((pl.col("end_s") > left * 86_400.0) & (pl.col("start_s") < right * 86_400.0))
     if rows.is_empty():
         return
-    edges = np.linspace(left, right, STRIP_BINS + 1)
+    bins = STRIP_BINS if rows.height <= _FEW else int(np.clip(rows.height // _PER_BIN, 60, STRIP_BINS))
+    edges = np.linspace(left, right, bins + 1)
     share = thinning.shares(rows, name="phase", edges_s=pl.Series(edges * 86_400.0))
     middle = np.repeat(edges, 2)[1:-1]
-    base = np.zeros(2 * STRIP_BINS)
+    base = np.zeros(2 * bins)
     order = sorted(share.columns, key=lambda p: list(look.PHASE_COLOURS).index(p) if p in look.PHASE_COLOURS else 99)
     spare = iter(look.CYCLE * 9)
     patches = []

@@ -44,6 +44,9 @@ _FAMILIES = {
 
 TEXT_QUANTITIES = frozenset({"performance_state", "throttle_reasons"})
 
+_COMMA_DECIMAL = r"^[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]?\d+)?$"
+_GROUPED = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
+
 OVER_RANGE = 9.9e37
 """Instruments write over-range as 9.99999999e+37 (SCPI); nothing real is as large."""
 
@@ -69,10 +72,24 @@ def units_of(quantity: str) -> dict[str, float]:
 
 
 def plain_number(column: pl.Expr, decimal: str = ".") -> pl.Expr:
-    """Return finite floats of cells that hold nothing but a number; null elsewhere."""
+    """Return finite floats of cells that hold nothing but a number; null elsewhere.
+
+    Parameters
+    ----------
+    column
+        Text cells.
+    decimal
+        ``"."``, ``","`` (with points between thousands or without), or ``".,"`` (a point, commas between thousands).
+    """
     text = column.str.strip_chars()
     if decimal == ",":
-        text = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+        # A point is read only between thousands: 12.5 in such a file is no number, and surely not 125.
+        text = (
+            pl.when(text.str.contains(_COMMA_DECIMAL))
+            .then(text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True))
+        )  # fmt: skip
+    elif decimal == ".,":
+        text = pl.when(text.str.contains(_GROUPED)).then(text.str.replace_all(",", "", literal=True)).otherwise(text)
     number = text.cast(pl.Float64, strict=False)
     return pl.when(number.is_finite() & (number.abs() < OVER_RANGE)).then(number)
 

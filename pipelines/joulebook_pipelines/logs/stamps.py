@@ -27,6 +27,9 @@ _NUMBER = re.compile(r"^\d+([.,]\d+)?$")
 EPOCH_2000_S = 946_684_800
 """Numbers from here on are taken for Unix time: no log is older, and no relative clock runs for thirty years."""
 
+LAST_EPOCH_S = 4_102_444_800
+"""The year 2100: a number beyond is damage."""
+
 _FIXED = 19
 """Width of ``YYYY-mm-dd HH:MM:SS``."""
 
@@ -49,12 +52,15 @@ class StampForm:
         For numbers: microseconds per unit.
     fixed
         The first 19 characters are date and time, digits of a second follow: the fast way to read them.
+    odd_fraction
+        Digits of a second follow a comma or a colon.
     """
 
     pattern: str
     aware: bool
     unit_us: float = 0.0
     fixed: bool = False
+    odd_fraction: bool = False
 
 
 def detect(samples: Sequence[str], *, day_first: bool | None = None) -> StampForm:
@@ -129,16 +135,17 @@ def _form(texts: list[str], matches: list[re.Match[str]], date: str, *, groups: 
     clock = "%H:%M" if matches[0][groups + 3] is None else "%H:%M:%S"
     if half_day:
         clock = clock.replace("%H", "%I")
-    sub = "%.f" if clock.endswith("%S") and not (fraction or "").startswith((":", ",")) else ""
+    sub = "%.f" if clock.endswith("%S") else ""
+    odd = (fraction or "").startswith((":", ","))
     tail = " %p" if half_day else ""
     pattern = f"{date}{time[0]}{clock}{sub}{tail}"
     fixed = (
         all(len(m[0]) >= _FIXED and m[3] and len(m[3]) == 2 for m in matches) and date.startswith("%Y") and sub != ""
-    )
+    ) and not odd
     if offset is None:
-        return StampForm(pattern, aware=False, fixed=fixed)
+        return StampForm(pattern, aware=False, fixed=fixed, odd_fraction=odd)
     plain = all(t.endswith("Z") for t in texts)
-    return StampForm(pattern + ("" if plain else "%#z"), aware=True, fixed=fixed and plain)
+    return StampForm(pattern + ("" if plain else "%#z"), aware=True, fixed=fixed and plain, odd_fraction=odd)
 
 
 def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
@@ -146,7 +153,12 @@ def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
     text = column.str.strip_chars()
     if form.pattern in {"epoch", "relative"}:
         number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-        return (number * form.unit_us).round().cast(pl.Int64).cast(pl.Datetime("us"))
+        us = (number * form.unit_us).round()
+        if form.pattern == "epoch":
+            us = pl.when(us.is_between(EPOCH_2000_S * 1e6, LAST_EPOCH_S * 1e6)).then(us)
+        return us.cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
+    if form.odd_fraction:
+        text = text.str.replace(r"(:\d{2})[,:](\d+)", "${1}.${2}")
     if form.fixed:
         return _parse_fixed(text, form)
     pattern = form.pattern

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -81,8 +82,8 @@ def split(block: Block, names: Sequence[str], separator: str, *, quoted: bool = 
         return Raw(fast, pl.DataFrame(schema={"line": pl.Int64, "raw": pl.String}))
     lines = pl.DataFrame({"line": _numbers(block), "raw": block.lines})
     lines = lines.filter(pl.col("raw").str.strip_chars(" \t\r") != "")
-    if quoted and '"' in (text := "\n".join(lines["raw"])):
-        return _split_quoted(lines, text, names, separator)
+    if quoted and b'"' in block.data:
+        return _split_quoted(lines, names, separator)
     parts = lines.with_columns(cells=pl.col("raw").str.split(separator))
     regular = pl.col("cells").list.len() == len(names)
     good = parts.filter(regular)
@@ -112,7 +113,7 @@ def split_regular(
             quote_char=None,
             schema=dict(schema or dict.fromkeys(names, pl.String)),
         )
-    except (pl.exceptions.ComputeError, pl.exceptions.NoDataError):
+    except pl.exceptions.PolarsError:
         return None
     if frame.height != block.count:
         return None
@@ -124,20 +125,32 @@ def _numbers(block: Block) -> pl.Series:
     return pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
 
 
-def _split_quoted(lines: pl.DataFrame, text: str, names: Sequence[str], separator: str) -> Raw:
-    """Split lines with quoted fields; a record over several lines carries the number of its first one."""
-    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
-    physical, rows, numbers, odd, before = lines["line"].to_list(), [], [], [], 0
-    for row in reader:
-        number = physical[min(before, len(physical) - 1)]
-        before = reader.line_num
-        if len(row) == len(names):
-            rows.append(row)
-            numbers.append(number)
-        elif row:
-            odd.append((number, separator.join(row)))
-    frame = pl.DataFrame(rows, schema={n: pl.String for n in names}, orient="row")
-    frame = frame.insert_column(0, pl.Series("line", numbers, dtype=pl.Int64))
+def _split_quoted(lines: pl.DataFrame, names: Sequence[str], separator: str) -> Raw:
+    """Split lines with quoted fields; a record over several lines carries the number of its first one.
+
+    A quote that is never closed, or closed in a line that does not complete the record, is damage of its own line: the
+    lines behind it are read as they stand.
+    """
+    numbers, texts = lines["line"].to_list(), lines["raw"].to_list()
+    rows: list[list[str]] = []
+    row_numbers: list[int] = []
+    odd: list[tuple[int, str]] = []
+    open_quotes = [i for i, text in enumerate(texts) if text.count('"') % 2]
+    closing = dict(itertools.pairwise(open_quotes))
+    at = 0
+    while at < len(texts):  # only files with quotes come here; the csv module does the work
+        last = closing.get(at, at)
+        record = texts[at] if last == at else "\n".join(texts[at : last + 1])
+        cells_ = next(csv.reader(io.StringIO(record), delimiter=separator, skipinitialspace=True), [])
+        if len(cells_) == len(names) and (last > at or record.count('"') % 2 == 0):
+            rows.append(cells_)
+            row_numbers.append(numbers[at])
+            at = last + 1
+        else:
+            odd.append((numbers[at], texts[at]))
+            at += 1
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    frame = frame.insert_column(0, pl.Series("line", row_numbers, dtype=pl.Int64))
     return Raw(frame, pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row"))
 
 

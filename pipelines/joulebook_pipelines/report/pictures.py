@@ -88,7 +88,7 @@ def bar(source: Source, budget: Budget, run: str) -> Picture | None:
         return None  # a bar of one part shows nothing
     parts = pl.DataFrame(rows, schema=["part", "energy_j", "colour"], orient="row").filter(pl.col("energy_j") > 0)
     measured = pl.col("part").is_in([*inside, scope or ""])
-    parts = parts.with_columns(pl.when(measured).then(_labelled(parts)).otherwise("part").alias("part"))
+    parts = parts.with_columns(pl.when(measured).then(_labelled(parts, whole["value"])).otherwise("part").alias("part"))
     whole_j = site_j if total == "facility" else whole["value"]
     known = ", ".join(f"{r[0]} {shown.number(r[1], unit=shown.unit_for('energy_j', [r[1]])).plain}" for r in rows)
     words = (
@@ -123,8 +123,8 @@ def phase_bar(source: Source, budget: Budget, run: str) -> Picture | None:
     order = pl.col("phase").replace_strict({p: i for i, p in enumerate(look.PHASE_COLOURS)}, default=99)
     parts = rows.sort(order).select(pl.col("phase").alias("part"), pl.col("value").alias("energy_j"))
     parts = parts.with_columns(pl.col("part").replace_strict(look.PHASE_COLOURS, default=look.GREY).alias("colour"))
-    parts = parts.with_columns(_labelled(parts))
     whole = _value(source, run, known[0])
+    parts = parts.with_columns(_labelled(parts, whole))
     words = (
         f"Energy of run {run} by phase",
         f"Energy of run {run} by phase at the {known[0]}; hatched is time without a named phase.",
@@ -136,12 +136,12 @@ def phase_bar(source: Source, budget: Budget, run: str) -> Picture | None:
     )  # fmt: skip
 
 
-def _labelled(parts: pl.DataFrame) -> pl.Series:
-    """Return the names of parts with their energy, three digits."""
+def _labelled(parts: pl.DataFrame, whole_j: float | None) -> pl.Series:
+    """Return the names of parts with their energy, three digits, in the unit of the whole (that of the axis)."""
+    unit = shown.unit_for("energy_j", [whole_j, *parts["energy_j"]])
     names = []
     for part, energy_j in parts.select("part", "energy_j").iter_rows():
-        unit = shown.unit_for("energy_j", [energy_j])
-        names.append(f"{part} {energy_j / unit.size:.3g} {unit.name}")
+        names.append(f"{part} {energy_j / unit.size:.3g}")
     return pl.Series("part", names, dtype=pl.String)
 
 

@@ -24,7 +24,7 @@ DURATION = (Unit("s"), Unit("min", 60.0), Unit("h", 3600.0), Unit("d", 86400.0))
 PER_MILLION = (Unit("Wh", 3.6e-3), Unit("kWh", 3.6))
 """Energy per million tokens, from joules per token."""
 _FIT = {
-    "energy": (ENERGY, (0.0, 3.6e3, 3.6e5, 3.6e10)),
+    "energy": (ENERGY, (0.0, 360.0, 3.6e5, 3.6e10)),
     "power": (POWER, (0.0, 1e4, 1e7)),
     "duration": (DURATION, (0.0, 600.0, 36000.0, 864000.0)),
     "per_million": (PER_MILLION, (0.0, 0.36)),
@@ -58,6 +58,9 @@ METRICS = {
     "energy_per_token_j": Metric("energy per million tokens", "per_million"),
     "tokens_per_j": Metric("tokens per joule", unit=Unit("1/J")),
     "tokens_per_s": Metric("tokens per second", unit=Unit("1/s")),
+    "step_time_s": Metric("step time", unit=Unit("s")),
+    "tokens_to_target": Metric("tokens to the target"),
+    "energy_to_target_j": Metric("energy to the target", "energy"),
     "carbon_kg": Metric("emissions", unit=Unit("kg CO2e")),
     "cost": Metric("cost"),
     "phase_energy_j": Metric("energy", "energy"),
@@ -157,6 +160,20 @@ def number(
     return Number(text, f"{_plain(scaled, digits)} {unit.name}".strip(), interval, unit.name, reason, marks)
 
 
+def exact(value: float | None, *, reason: str = "–") -> Number:
+    """Return a count or a setting with all its digits.
+
+    Examples
+    --------
+    >>> exact(1234567).plain, exact(0.5).text
+    ('1234567', '0.5')
+    """
+    if value is None:
+        return Number("–", reason=reason)
+    plain = str(int(value)) if float(value).is_integer() else repr(float(value))
+    return Number(_grouped(plain), plain)
+
+
 def of_row(row: dict[str, Any] | None, *, unit: Unit | None = None, marks: tuple[Mark, ...] = ()) -> Number:
     """Return the number of a row of ``results``; without a row, that it is not known."""
     if row is None:
@@ -204,6 +221,11 @@ def _plain(value: float, digits: int) -> str:
 
 
 def _write(value: float, digits: int) -> str:
-    text = f"{float(_plain(value, digits)):,.{max(digits, 0)}f}"
-    whole = text if abs(value) >= 1e4 else text.replace(",", "")
-    return whole.replace(",", THIN).replace("-", "−")
+    return _grouped(_plain(value, digits))
+
+
+def _grouped(plain: str) -> str:
+    """Return digits in threes from five on, with a true minus."""
+    whole, point, rest = plain.partition(".")
+    grouped = f"{int(whole):,}".replace(",", THIN) if len(whole.lstrip("-")) > 4 else whole
+    return (grouped + point + rest).replace("-", "−")

@@ -47,7 +47,7 @@ def _spots(source: Source, name: str) -> Table:
         unit = shown.unit_for(r["objective"], [r["value"]])
         value = shown.number(r["value"], unit=unit, reason=r["reason"] or "")
         best = shown.number(r["x"], r["x_lo"], r["x_hi"], reason=r["reason"] or r["status"])
-        made.append([r["objective"], r["status"], best, value, unit.name, r["reason"] or ""])
+        made.append([shown.metric(r["objective"]).label, r["status"], best, value, unit.name, r["reason"] or ""])
     columns = [Column(c) for c in ("objective", "status", "best setting", "objective there", "unit", "why")]
     return Table(columns, made, f"{name}: the best setting per objective, with its 95 % interval.", f"spots-{name}")
 
@@ -62,25 +62,24 @@ def _settings(rows: pl.DataFrame, name: str) -> Table:
         ends = rows.select(metric, f"{metric}_lo", f"{metric}_hi").iter_rows()
         cells.append([shown.number(v, lo, hi, unit=unit) for v, lo, hi in ends])
     lead = rows.select("x", "repeats").iter_rows()
-    made = [[shown.number(x), str(n), *(c[i] for c in cells)] for i, (x, n) in enumerate(lead)]
+    made = [[shown.exact(x), shown.exact(n), *(c[i] for c in cells)] for i, (x, n) in enumerate(lead)]
     return Table(columns, made, f"{name}: one row a setting.", f"settings-{name}")
 
 
 def _changes(rows: pl.DataFrame, name: str) -> Table:
-    made = []
+    made, metrics = [], rows["metric"].unique().drop_nulls().to_list()
+    one = metrics[0] if len(metrics) == 1 else ""
+    unit = shown.unit_for(one, [*rows["before"], *rows["after"]]) if one else shown.Unit("")
     for r in rows.iter_rows(named=True):
         why = r["reason"] or ""
-        unit = shown.metric(r["metric"] or "").unit
         made.append([
-            str(r["position"]), r["change"], r["scope"], r["metric"] or "",
+            str(r["position"]), r["change"], r["scope"], shown.metric(r["metric"] or "").label,
             shown.number(r["before"], unit=unit, reason=why), shown.number(r["after"], unit=unit, reason=why),
             shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason=why),
             shown.number(r["p_value"], reason="–"), r["verdict"] or "", why,
         ])  # fmt: skip
-    units = {shown.metric(m or "").unit.name for m in rows["metric"]}
-    unit = units.pop() if len(units) == 1 else ""
     columns = [
-        Column("#"), Column("change"), Column("boundary"), Column("metric"), Column("before", unit),
-        Column("after", unit), Column("effect", "%"), Column("p (corrected)"), Column("verdict"), Column("why"),
+        Column("#"), Column("change"), Column("boundary"), Column("metric"), Column("before", unit.name),
+        Column("after", unit.name), Column("effect", "%"), Column("p (corrected)"), Column("verdict"), Column("why"),
     ]  # fmt: skip
     return Table(columns, made, f"{name}: after / before − 1 at each boundary.", f"changes-{name}")

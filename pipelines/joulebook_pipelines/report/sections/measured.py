@@ -84,7 +84,7 @@ def _calibrations(source: Source, budget: Budget) -> list[Block]:
             shown.number(r["gain"], r["gain_lo"], r["gain_hi"], reason=why),
             shown.number(r["offset_w"], r["offset_lo"], r["offset_hi"], reason=why),
             shown.number(r["range_lo_w"], reason="–"), shown.number(r["range_hi_w"], reason="–"),
-            str(r["points"] or 0), r["reason"] or "",
+            shown.exact(r["points"]), r["reason"] or "",
         ])  # fmt: skip
     columns = [
         Column("host"), Column("reading → reference"), Column("status"), Column("gain"), Column("offset", "W"),
@@ -156,7 +156,7 @@ def _sources(source: Source) -> list[Block]:
         made.append([
             r["path"], r["adapter"], r["tool_version"] or "–", r["host"] or "", r["clock"] or "",
             r["timezone"] or "in the stamps",
-            shown.number(r["lines"]), shown.number(r["readings"]), shown.number(r["rejects"]), digest,
+            shown.exact(r["lines"]), shown.exact(r["readings"]), shown.exact(r["rejects"]), digest,
         ])  # fmt: skip
     heads = ("file", "read as", "tool", "host", "clock", "zone", "lines", "readings", "rejects", "SHA-256")
     caption = "Every number goes back to lines of these files: joulebook trace STUDY RUN METRIC."
@@ -165,7 +165,7 @@ def _sources(source: Source) -> list[Block]:
     lines = [
         [
             r["path"] or "", r["device"], r["scope"] or "", r["model"] or "–", r["kind"] or "",
-            shown.number(r["period_s"], reason="–"), shown.number(r["n"]), shown.number(r["gaps"]),
+            shown.number(r["period_s"], reason="–"), shown.exact(r["n"]), shown.exact(r["gaps"]),
             shown.number(r["coverage_ratio"], unit=shown.Unit("%", 0.01), reason="–"),
         ]
         for r in channels.head(3 * ROWS_SHOWN).iter_rows(named=True)
@@ -198,7 +198,7 @@ def _stages(source: Source) -> list[Block]:
     if rows.is_empty():
         return []
     made = [
-        [r["stage"], r["code_version"] or "", shown.number(r["rows_out"], reason="–"), (r["fingerprint"] or "")[:_HASH]]
+        [r["stage"], r["code_version"] or "", shown.exact(r["rows_out"]), (r["fingerprint"] or "")[:_HASH]]
         for r in rows.iter_rows(named=True)
     ]
     return [Table([Column(c) for c in ("stage", "version", "rows", "fingerprint")], made, "What ran.", "table-stages")]

@@ -1,0 +1,194 @@
+"""A straight line through points with errors in both directions, its covariance, and what speaks against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as distributions
+
+Floats = NDArray[np.float64]
+
+ITERATIONS = 200
+"""Most steps of York's iteration; it converges in about ten."""
+
+OUTLIER_P = 0.01
+"""Family-wise probability below which the worst point is called an outlier (at most one, and only of more than 4)."""
+
+SCATTER_P = 1e-3
+"""Probability of the residuals below which the points are said to scatter more than their errors allow."""
+
+CURVED_SE = 3.0
+"""Curvature in its standard errors from which on the points are curved."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A fitted line ``y = offset + gain x``.
+
+    Parameters
+    ----------
+    gain, offset
+        Coefficients [ratio, W].
+    covariance
+        Of (offset, gain), Birge factor and extra scatter included.
+    quantile
+        Student's t for a 95 % interval.
+    kept
+        Which points carry it.
+    reduced_chi2
+        Weighted residual squares per degree of freedom, before any inflation.
+    extra_w
+        Standard deviation that had to be added to every point [W].
+    between_w
+        Standard deviation between recordings [W]; ``nan`` with fewer than two.
+    curvature
+        Coefficient of ``(x - mean)^2`` [1/W], and its standard error.
+    sag_w
+        Largest departure of the parabola from the line within the points [W].
+    """
+
+    gain: float
+    offset: float
+    covariance: Floats
+    quantile: float
+    kept: NDArray[np.bool_]
+    reduced_chi2: float
+    extra_w: float
+    between_w: float
+    curvature: tuple[float, float]
+    sag_w: float
+
+
+def through(x: Floats, y: Floats, se_x: Floats, se_y: Floats, recording: NDArray[np.intp]) -> Line:
+    """Fit a line to at least three points.
+
+    York's unified solution; an outlier, at most one, leaves; where the rest still scatters beyond its errors, a common
+    scatter is added to every point; what then remains widens the intervals (Birge).
+
+    Parameters
+    ----------
+    x, y
+        Readings and reference [W].
+    se_x, se_y
+        Their standard errors [W].
+    recording
+        Number of the recording that each point is from.
+
+    Returns
+    -------
+    Line
+
+    References
+    ----------
+    D. York et al., Am. J. Phys. 72, 367 (2004), doi:10.1119/1.1632486.
+    """
+    floor = 1e-6 * max(float(np.ptp(y)), 1.0)
+    se_x, se_y = np.maximum(se_x, floor), np.maximum(se_y, floor)
+    kept = np.ones(x.size, dtype=bool)
+    worst = _outlier(x, y, se_x, se_y)
+    if worst is not None:
+        kept[worst] = False
+    px, py, sx, sy, group = x[kept], y[kept], se_x[kept], se_y[kept], recording[kept]
+    gain, offset, cov, chi2 = _york(px, py, sx, sy)
+    dof = max(px.size - 2, 1)
+    extra = 0.0
+    if distributions.chi2.sf(chi2, dof) < SCATTER_P:
+        extra = _extra(px, py, sx, sy)
+    between = _between(px, py, np.hypot(sy, extra), group, gain, offset)
+    if extra > 0:
+        gain, offset, cov, spread = _york(px, py, sx, np.hypot(sy, extra))
+    else:
+        spread = chi2
+    birge = max(1.0, spread / dof)
+    cov = cov * birge
+    if np.isfinite(between):
+        cov[0, 0] += between**2 / np.unique(group).size
+    weight = 1 / (np.hypot(sy, extra) ** 2 + gain**2 * sx**2)
+    curve = _curvature(px, py, weight, birge)
+    sag = abs(curve[0]) * float(np.ptp(px)) ** 2 / 8
+    return Line(gain, offset, cov, float(distributions.t.ppf(0.975, dof)), kept, chi2 / dof, extra, between, curve, sag)
+
+
+def _york(x: Floats, y: Floats, sx: Floats, sy: Floats) -> tuple[float, float, Floats, float]:
+    """Return gain, offset, covariance of (offset, gain) and chi-square."""
+    wx, wy = 1 / sx**2, 1 / sy**2
+    b = float(np.polyfit(x, y, 1)[0])
+    for _ in range(ITERATIONS):
+        w = wx * wy / (wx + b**2 * wy)
+        mx, my = float(w @ x / w.sum()), float(w @ y / w.sum())
+        u, v = x - mx, y - my
+        beta = w * (u / wy + b * v / wx)
+        old, b = b, float((w * beta) @ v / ((w * beta) @ u))
+        if abs(b - old) <= 1e-12 * abs(b):
+            break
+    w = wx * wy / (wx + b**2 * wy)
+    mx, my = float(w @ x / w.sum()), float(w @ y / w.sum())
+    adjusted = mx + w * ((x - mx) / wy + b * (y - my) / wx)
+    centre = float(w @ adjusted / w.sum())
+    var_b = 1 / float(w @ (adjusted - centre) ** 2)
+    cov = np.array([[1 / w.sum() + centre**2 * var_b, -centre * var_b], [-centre * var_b, var_b]])
+    a = my - b * mx
+    return b, a, cov, float(w @ (y - a - b * x) ** 2)
+
+
+def _outlier(x: Floats, y: Floats, sx: Floats, sy: Floats) -> int | None:
+    """Return the point whose deleted residual is beyond belief, if there is one.
+
+    Each point is judged by the line through the others, against what scatter those others show.
+    """
+    n = x.size
+    if n <= 4:
+        return None
+    p = np.ones(n)
+    for i in range(n):
+        rest = np.arange(n) != i
+        gain, offset, cov, chi2 = _york(x[rest], y[rest], sx[rest], sy[rest])
+        scale = max(1.0, chi2 / (n - 3))
+        j = np.array([1.0, x[i]])
+        variance = scale * (sy[i] ** 2 + gain**2 * sx[i] ** 2 + j @ cov @ j)
+        p[i] = 2 * distributions.t.sf(abs(y[i] - offset - gain * x[i]) / np.sqrt(variance), n - 3)
+    worst = int(np.argmin(p))
+    return worst if p[worst] < OUTLIER_P / n else None
+
+
+def _extra(x: Floats, y: Floats, sx: Floats, sy: Floats) -> float:
+    """Return the common scatter [W] that brings chi-square to its expectation (bisection on a log scale)."""
+    dof = x.size - 2
+    low, high = 1e-6 * float(np.ptp(y)), float(np.ptp(y)) + 1e-9
+    for _ in range(40):
+        middle = float(np.sqrt(low * high))
+        low, high = (middle, high) if _york(x, y, sx, np.hypot(sy, middle))[3] > dof else (low, middle)
+    return float(np.sqrt(low * high))
+
+
+def _between(x: Floats, y: Floats, se: Floats, group: NDArray[np.intp], gain: float, offset: float) -> float:
+    """Return the standard deviation of whole recordings about the common line [W] (DerSimonian-Laird)."""
+    names = np.unique(group)
+    if names.size < 2:
+        return float("nan")
+    rest, weight = y - offset - gain * x, 1 / se**2
+    total = np.array([weight[group == g].sum() for g in names])
+    mean = np.array([(weight * rest)[group == g].sum() for g in names]) / total
+    centre = float(total @ mean / total.sum())
+    q = float(total @ (mean - centre) ** 2)
+    scale = total.sum() - float((total**2).sum() / total.sum())
+    return float(np.sqrt(max(0.0, (q - (names.size - 1)) / scale)))
+
+
+def _curvature(x: Floats, y: Floats, weight: Floats, birge: float) -> tuple[float, float]:
+    """Return the coefficient of the square about the mean, and its standard error; ``nan`` with too few points."""
+    if x.size < 4 or np.unique(np.round(x, 6)).size < 3:
+        return float("nan"), float("nan")
+    u = (x - x.mean()) / max(float(np.std(x)), 1e-12)
+    design = np.column_stack([np.ones_like(u), u, u**2]) * np.sqrt(weight)[:, None]
+    inner = design.T @ design
+    if np.linalg.cond(inner) > 1e12:
+        return float("nan"), float("nan")
+    cov = np.linalg.inv(inner)
+    coef = cov @ design.T @ (y * np.sqrt(weight))
+    rest = y * np.sqrt(weight) - design @ coef
+    scale = max(1.0, float(rest @ rest) / max(x.size - 3, 1)) if birge > 1 else 1.0
+    unit = max(float(np.var(x)), 1e-12)
+    return float(coef[2]) / unit, float(np.sqrt(cov[2, 2] * scale)) / unit

@@ -1,0 +1,141 @@
+"""Doubts about a whole meter log that only show over many lines: a turned sign, a counter that contradicts the power."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+
+CONTRADICTION = 1.5
+"""Counter and integral of one meter differ by a few per cent; beyond half as much again, one of the two is wrong."""
+
+LEAST_COUNTS = 4
+"""Steps of the counter that must lie in the log before the two are compared."""
+
+SIGN_TOLERANCE = 0.005
+"""Phases and total are rounded each by itself: this share of the sum is no mismatch."""
+
+
+@dataclass
+class Balance:
+    """Energy of one device by its power and by its counter, over the same stretches of time."""
+
+    last_us: int | None = None
+    last_w: float = 0.0
+    last_j: float = 0.0
+    power_j: float = 0.0
+    counter_j: float = 0.0
+    counts: int = 0
+    readings: int = 0
+    negative: int = 0
+
+    def add(self, readings: pl.DataFrame) -> None:
+        """Take in readings of the device, in order of lines."""
+        if "power_w" not in readings.columns:
+            return
+        power = readings["power_w"].drop_nulls()
+        self.readings += len(power)
+        self.negative += int((power < 0).sum())
+        if "energy_counter_j" not in readings.columns:
+            return
+        rows = readings.select(us=pl.col("ts_utc").dt.timestamp("us"), w="power_w", j="energy_counter_j").drop_nulls()
+        if rows.is_empty():
+            return
+        if self.last_us is not None:
+            before = pl.DataFrame({"us": [self.last_us], "w": [self.last_w], "j": [self.last_j]}, schema=rows.schema)
+            rows = pl.concat([before, rows])
+        steps = rows.select(
+            s=pl.col("us").diff() / 1e6, w=(pl.col("w") + pl.col("w").shift(1)) / 2, j=pl.col("j").diff()
+        ).filter((pl.col("s") > 0) & (pl.col("j") >= 0))
+        self.power_j += float((steps["s"] * steps["w"]).sum())
+        self.counter_j += float(steps["j"].sum())
+        self.counts += int((steps["j"] > 0).sum())
+        self.last_us, self.last_w, self.last_j = (rows[c][-1] for c in ("us", "w", "j"))
+
+
+@dataclass
+class Phases:
+    """Whether the parts beside a total add up to it."""
+
+    total: str
+    parts: tuple[str, ...]
+    rows: int = 0
+    off: int = 0
+    turned: dict[str, int] = field(default_factory=dict)
+
+    def add(self, readings: pl.DataFrame) -> None:
+        """Take in readings of all devices of some lines."""
+        mine = readings.filter(pl.col("device").is_in([self.total, *self.parts]) & pl.col("power_w").is_not_null())
+        wide = mine.pivot("device", index="line", values="power_w", aggregate_function="first")
+        if not {self.total, *self.parts} <= set(wide.columns):
+            return
+        wide = wide.drop_nulls()
+        total, summed = pl.col(self.total), pl.sum_horizontal(*self.parts)
+        slack = SIGN_TOLERANCE * pl.sum_horizontal(pl.col(p).abs() for p in self.parts) + len(self.parts)
+        off = wide.filter((summed - total).abs() > slack)
+        self.rows += wide.height
+        self.off += off.height
+        for part in self.parts:
+            hit = off.filter((summed - total - 2 * pl.col(part)).abs() <= slack)
+            self.turned[part] = self.turned.get(part, 0) + hit.height
+
+
+@dataclass
+class Checks:
+    """All checks of one file."""
+
+    name: str
+    sign: int = 1
+    balances: dict[str, Balance] = field(default_factory=dict)
+    phases: Phases | None = None
+
+    def add(self, readings: pl.DataFrame) -> None:
+        """Take in the readings of a block."""
+        if "power_w" not in readings.columns:
+            return
+        for (device,), mine in readings.group_by("device", maintain_order=True):  # one turn a device, not a row
+            self.balances.setdefault(str(device), Balance()).add(mine)
+        if self.phases is not None:
+            self.phases.add(readings)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what is doubtful."""
+        found = [f for device, b in sorted(self.balances.items()) for f in self._of_device(device, b)]
+        return (*found, *self._of_phases())
+
+    def _of_device(self, device: str, balance: Balance) -> list[Finding]:
+        found = []
+        if balance.readings >= 3 and balance.negative == balance.readings:
+            found.append(Finding(
+                "sign-reversed", Severity.WARNING, f"{self.name}: {device}",
+                f"All {balance.readings} powers of {device} are negative: the current clamp sits the wrong way round, or power is fed "
+                "in. They are kept as read; if it only consumes, add sign = -1 to this [[source]].", {"readings": balance.readings},
+            ))  # fmt: skip
+        if balance.counts >= LEAST_COUNTS and balance.power_j > 0 and balance.counter_j > 0:
+            ratio = balance.power_j / balance.counter_j
+            if not 1 / CONTRADICTION <= ratio <= CONTRADICTION:
+                found.append(Finding(
+                    "counter-contradicts-power", Severity.WARNING, f"{self.name}: {device}",
+                    f"The power of {device} adds up to {balance.power_j / 3.6e6:.4g} kWh, its counter to {balance.counter_j / 3.6e6:.4g} "
+                    f"kWh, a ratio of {ratio:.4g}: one of the two has a wrong scale. Say which to read with columns = {{ … }}.",
+                    {"ratio": round(ratio, 6), "power_j": balance.power_j, "counter_j": balance.counter_j},
+                ))  # fmt: skip
+        return found
+
+    def _of_phases(self) -> list[Finding]:
+        phases = self.phases
+        if phases is None or phases.rows == 0 or 2 * phases.off <= phases.rows:
+            return []
+        turned = [p for p, n in phases.turned.items() if n == phases.off]
+        if turned:
+            return [Finding(
+                "phase-sign-lost", Severity.WARNING, self.name,
+                f"The parts exceed the total by exactly twice {turned[0]} in {phases.off} of {phases.rows} lines: {turned[0]} lost its "
+                "sign. The total is used; the parts are doubtful.", {"part": turned[0], "lines": phases.off},
+            )]  # fmt: skip
+        return [Finding(
+            "parts-off-total", Severity.WARNING, self.name,
+            f"The parts do not add up to the total in {phases.off} of {phases.rows} lines. The total is used.", {"lines": phases.off},
+        )]  # fmt: skip

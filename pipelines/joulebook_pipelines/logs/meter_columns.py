@@ -1,0 +1,296 @@
+"""Which columns of a meter's table are read, and as what: from their titles, or from what study.toml says of them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from joulebook.schema import QUANTITY_NAMES
+from joulebook_pipelines.logs import cells, meter_titles
+from joulebook_pipelines.logs.contract import LogRefusedError, Options
+from joulebook_pipelines.logs.dialect import Dialect
+from joulebook_pipelines.logs.meter_titles import Meaning
+from joulebook_pipelines.logs.table import Field
+
+MAIN_DEVICE = {"board": "gpu:0", "package": "cpu:0", "dram": "dram:0", "node": "node", "rack": "rack", "facility": "facility"}
+"""What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
+
+_ENERGIES = ("energy_j", "energy_counter_j")
+_PLACES = (
+    (r"gpu ?(\d+)$", "gpu:{}", "board"), (r"gpu$", "gpu:0", "board"),
+    (r"cpu(?: package)? ?(\d+)$", "cpu:{}", "package"), (r"cpu(?: package)?$", "cpu:0", "package"),
+    (r"(?:dram|ram|memory) ?(\d+)$", "dram:{}", "dram"), (r"(?:dram|ram|memory)$", "dram:0", "dram"),
+    (r"psu ?(\d+) (?:output|out|dc)$", "psu:{}", "dc"), (r"(?:psu|supply) (?:output|out|dc)$", "psu:0", "dc"),
+    (r"(?:output|out) (?:psu|supply)$", "psu:0", "dc"), (r"dc(?: output| out)?$", "psu:0", "dc"),
+    (r"psu ?(\d+)(?: input| in| ac)?$", "psu:{}", ""),
+    (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:node|server|system|host|machine)$", "node", "node"),
+    (r"rack$", "rack", "rack"), (r"(?:facility|building|site)$", "facility", "facility"),
+    (r"(?:l|phase) ?([123])$", "phase:{}", ""), (r"(?:phase )?([abc])$", "phase:{}", ""),
+    (r"inlet$", "inlet", "part"), (r"outlet$", "outlet", "part"), (r"outlet ?(\d+)$", "outlet:{}", "part"),
+)  # fmt: skip
+_BY_HEADER = {"board", "package", "dram", "dc", "part"}
+"""Scopes that a title says so plainly that the scope of the whole file does not change them."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Columns about one device.
+
+    Parameters
+    ----------
+    device
+        ``""`` where each row names its own.
+    """
+
+    device: str
+    scope: str
+    fields: tuple[Field, ...]
+    total: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns that are read; names are those of the raw frame.
+
+    Parameters
+    ----------
+    time
+        One column, or date and time of day.
+    end
+        Column with the end of the span, where the table has start and end.
+    label
+        ``start`` or ``end`` where the title of the stamp says which of a span it is.
+    value, unit
+        Columns of a table with a row per value and the unit beside it.
+    counts
+        For each energy column what its title says: ``counter``, ``interval`` or nothing.
+    unread
+        Titles that speak of power or energy and are not read, with the reason.
+    """
+
+    time: tuple[str, ...]
+    groups: tuple[Group, ...] = ()
+    end: str | None = None
+    label: str | None = None
+    relative: bool = False
+    relative_unit: str = ""
+    utc: bool = False
+    device: str | None = None
+    value: str | None = None
+    unit: str | None = None
+    counts: tuple[tuple[str, str], ...] = ()
+    unread: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, of all devices."""
+        return tuple(f for g in self.groups for f in g.fields)
+
+    def counting(self, column: str) -> str:
+        """Return what the title of an energy column says of it."""
+        return dict(self.counts).get(column, "")
+
+
+def knows(titles: Sequence[str]) -> bool:
+    """Tell whether titles name a time and a power or an energy."""
+    found = [meter_titles.meaning(t) for t in titles]
+    roles = {m.role for m in found}
+    if not roles & {"time", "clock", "start", "end", "relative", "date"}:
+        return False
+    measured = any(m.quantity in {"power_w", "energy_j"} for m in found)
+    return measured or {"value", "unit"} <= roles
+
+
+def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
+    """Return the layout that the titles tell.
+
+    Raises
+    ------
+    LogRefusedError
+        There is no time, or the unit of a power or an energy is not said.
+    """
+    units = dialect.units or ("",) * len(dialect.titles)
+    found = [meter_titles.meaning(t, u) for t, u in zip(dialect.titles, units, strict=True)]
+    frame = _time_of(dialect, found)
+    roles = {m.role: i for i, m in reversed(list(enumerate(found)))}
+    device = dialect.names[roles["device"]] if "device" in roles else None
+    where = f"{name}:{dialect.header_line}"
+    if {"value", "unit"} <= roles.keys():
+        value, unit = (dialect.names[roles[r]] for r in ("value", "unit"))
+        return replace(frame, device=device, value=value, unit=unit)
+    cleared = [_with_unit(m, options, t, where) for m, t in zip(found, dialect.titles, strict=True)]
+    unread = tuple(
+        t for m, c, t in zip(found, cleared, dialect.titles, strict=True) if m.role == "quantity" and c.role != "quantity"
+    )
+    groups, counts, twice = _groups(dialect, cleared, options, rows_name_device=device is not None)
+    return replace(frame, groups=groups, counts=counts, device=device, unread=(*unread, *twice))
+
+
+def _time_of(dialect: Dialect, found: list[Meaning]) -> Layout:
+    places: dict[str, int] = {}
+    for i, m in enumerate(found):
+        places.setdefault(m.role, i)
+    names = dialect.names
+
+    def is_utc(i: int) -> bool:
+        return bool(re.search(r"(?<![A-Za-z])(UTC|GMT|utc|gmt)(?![A-Za-z])", dialect.titles[i].replace("_", " ")))
+
+    if "start" in places:
+        end = names[places["end"]] if "end" in places else None
+        return Layout((names[places["start"]],), end=end, label="start", utc=is_utc(places["start"]))
+    if "date" in places and "clock" in places:
+        return Layout((names[places["date"]], names[places["clock"]]), utc=is_utc(places["clock"]))
+    for role in ("time", "clock", "date", "end", "relative"):
+        if role in places:
+            i = places[role]
+            label = "end" if role == "end" else None
+            unit = found[i].unit
+            return Layout((names[i],), label=label, relative=role == "relative", relative_unit=unit, utc=is_utc(i))
+    raise LogRefusedError("no time column")  # the caller found the titles by their time
+
+
+def _with_unit(found: Meaning, options: Options, title: str, where: str) -> Meaning:
+    """Return the meaning with the unit that study.toml says; refuse a power or an energy without one."""
+    if found.role != "quantity":
+        return found
+    keys = _ENERGIES if found.quantity == "energy_j" else (found.quantity,)
+    said = next((options.units[k] for k in keys if k in options.units), None)
+    unit = said if said is not None and not found.unit else found.unit
+    if unit and cells.factor(found.quantity, unit) is not None:
+        return replace(found, unit=unit)
+    if found.quantity not in {"power_w", "energy_j"}:
+        return Meaning()
+    allowed = ("W", "kW", "mW") if found.quantity == "power_w" else ("kWh", "Wh", "J")
+    key = "power_w" if found.quantity == "power_w" else "energy_counter_j"
+    raise LogRefusedError(
+        f"{where}: the column {title!r} does not say its unit ({', '.join(allowed)}); add units = {{ {key} = "
+        f'"{allowed[0]}" }} with the right one to this [[source]], or name only the columns to read with columns = {{ … }}'
+    )
+
+
+def _place(place: str, options: Options) -> tuple[str, str]:
+    """Return device and scope of what a title is about."""
+    for pattern, device, scope in _PLACES:
+        if match := re.fullmatch(pattern, place):
+            mine = scope if scope in _BY_HEADER or options.scope is None else options.scope
+            return device.format(*match.groups()), mine
+    if place:
+        return place.replace(" ", "-"), options.scope or ""
+    scope = options.scope or ""
+    return options.device or MAIN_DEVICE.get(scope, "meter"), scope
+
+
+def _groups(
+    dialect: Dialect, found: list[Meaning], options: Options, *, rows_name_device: bool
+) -> tuple[tuple[Group, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
+    fields: dict[tuple[str, str], list[Field]] = {}
+    totals: set[str] = set()
+    counts: list[tuple[str, str]] = []
+    twice: list[str] = []
+    for column, title, m in zip(dialect.names, dialect.titles, found, strict=True):
+        if m.role != "quantity":
+            continue
+        device, scope = _place(m.place, options)
+        if rows_name_device and not m.place:
+            device = ""
+        mine = fields.setdefault((device, scope), [])
+        if any(f.quantity == m.quantity for f in mine):
+            twice.append(title)
+            continue
+        mine.append(Field(column, title, m.quantity, m.unit, required=m.quantity == "power_w"))
+        if m.quantity == "energy_j":
+            counts.append((column, m.counts))
+        if m.total:
+            totals.add(device)
+    groups = [Group(d, _own_scope(s, f), tuple(f), d in totals) for (d, s), f in fields.items() if f]
+    return tuple(_parts_of_the_total(groups, options)), tuple(counts), tuple(twice)
+
+
+def _own_scope(scope: str, fields: list[Field]) -> str:
+    """Temperatures alone belong to no boundary of power."""
+    powers = {"power_w", "energy_j", "energy_counter_j"}
+    return scope if any(f.quantity in powers for f in fields) else "part"
+
+
+def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
+    """Make what lies beside a total a part of it, so that it is not added twice."""
+    main = _place("", options)[0]
+    has_power = [g for g in groups if any(f.quantity == "power_w" for f in g.fields)]
+    if not any(g.device in {main, ""} for g in has_power) or len(has_power) < 2:
+        return groups
+    return [
+        replace(g, scope="part") if g.device not in {main, ""} and g.scope not in _BY_HEADER and g in has_power else g
+        for g in groups
+    ]
+
+
+def from_options(dialect: Dialect, options: Options, name: str) -> Layout:
+    """Return the layout that ``columns`` of study.toml tells, by title or by position from 1.
+
+    Raises
+    ------
+    LogRefusedError
+        A column is not there, there is no time, or a unit is not said.
+    """
+    wanted = options.columns
+    places = {key: position(dialect, key, text, name) for key, text in wanted.items()}
+    names = dialect.names
+    where = f"{name}:{dialect.header_line}" if dialect.header_line else name
+    stamps = [names[places[k]] for k in ("date", "time") if k in places] or [names[places[k]] for k in ("start",) if k in places]
+    if not stamps and "end" not in places:
+        raise LogRefusedError(f'{where}: columns must name the time, as in columns = {{ time = "…", power_w = "…" }}')
+    quantities = [k for k in wanted if k in QUANTITY_NAMES]
+    if not quantities:
+        raise LogRefusedError(f'{where}: columns must name at least one quantity, such as power_w = "…"')
+    fields = tuple(_field_said(dialect, options, key, places[key], where) for key in quantities)
+    device, scope = _place("", options)
+    scope = _own_scope(scope, list(fields))
+    if scope == "part" and options.device is None and options.scope is None:
+        device = "sensor"
+    rows_name = names[places["device"]] if "device" in places else None
+    title_label = "start" if "start" in places and "time" not in places else None if "time" in places else "end"
+    end = names[places["end"]] if "end" in places and stamps else None
+    counts = tuple((f.column, "counter" if f.quantity == "energy_counter_j" else "interval") for f in fields if f.quantity in _ENERGIES)
+    return Layout(
+        tuple(stamps) or (names[places["end"]],), (Group("" if rows_name else device, scope, fields),),
+        end=end, label=title_label, device=rows_name, counts=counts,
+    )  # fmt: skip
+
+
+def position(dialect: Dialect, key: str, text: str, name: str) -> int:
+    """Return where a column of study.toml is, from 0."""
+    folded = [t.casefold() for t in dialect.titles]
+    if text.casefold().strip() in folded:
+        return folded.index(text.casefold().strip())
+    if text.isdigit() and 1 <= int(text) <= len(dialect.titles):
+        return int(text) - 1
+    titles = [t for t in dialect.titles if t]
+    near = difflib.get_close_matches(text, titles, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    have = ", ".join(repr(t) for t in titles[:20]) or f"{len(dialect.titles)} columns without titles: use positions from 1"
+    raise LogRefusedError(f"{name}: columns.{key} = {text!r} is no column of this file{hint}; it has {have}")
+
+
+def _field_said(dialect: Dialect, options: Options, key: str, at: int, where: str) -> Field:
+    title, header = dialect.titles[at], dialect.titles[at] or f"column {at + 1}"
+    if key in cells.TEXT_QUANTITIES:
+        return Field(dialect.names[at], header, key)
+    unit = options.units.get(key) or _unit_in(title, dialect.units[at] if dialect.units else "", key)
+    if not unit and key == "power_factor_ratio":
+        unit = "1"
+    if not unit:
+        allowed = " or ".join(list(cells.units_of(key))[:3])
+        raise LogRefusedError(
+            f'{where}: nothing says the unit of {header!r} ({allowed}); add units = {{ {key} = "…" }} to this [[source]]'
+        )
+    return Field(dialect.names[at], header, key, unit, required=key == "power_w")
+
+
+def _unit_in(title: str, unit_row: str, key: str) -> str:
+    """Return the unit that a title says for a quantity; ``""`` where none fits."""
+    for unit in (meter_titles.meaning(title, unit_row).unit, unit_row.strip("[]() "), *re.findall(r"[\[(]\s*([^\])]+?)\s*[\])]\s*$", title)):
+        if unit and cells.factor(key, unit) is not None:
+            return unit
+    return ""

@@ -1,0 +1,74 @@
+"""Whether a column of energies counts on or gives each interval its own, and how long an interval is."""
+
+from __future__ import annotations
+
+import polars as pl
+
+CLOCK_GRID_S = 300
+"""Interval data of utilities stand on whole five minutes of the clock; free-running loggers do not."""
+
+SAME_STEP_SHARE = 0.8
+"""From this share of equal steps on, the step is the interval and a longer one is a hole."""
+
+
+def counting(values: pl.Series, stamps: pl.Series, title_says: str, *, beside_power: bool, bare_title: bool) -> str:
+    """Return ``counter``, ``interval`` or ``""`` where nothing decides.
+
+    Parameters
+    ----------
+    values
+        Energies in order of lines.
+    stamps
+        Their times, UTC.
+    title_says
+        ``counter`` or ``interval`` where the title says so.
+    beside_power
+        The table has a power as well.
+    bare_title
+        The title is nothing but a unit or the word for energy.
+    """
+    known = values.drop_nulls()
+    steps = known.diff().drop_nulls()
+    falls = int((steps < 0).sum())
+    if falls > max(1, len(steps) // 20):
+        return "interval"
+    if title_says:
+        return title_says
+    if len(known) < 3:
+        return ""
+    rises = int((steps > 0).sum())
+    if beside_power and rises:
+        return "counter"
+    first, climbed = float(known[0]), float(known[-1]) - float(known[0])
+    if rises and (first > 3.0 * climbed or rises > 50):
+        # A meter that has run for long shows far more than it adds, and no load rises fifty times without a fall.
+        return "counter" if not (_on_grid(stamps) and bare_title and rises <= 50) else _of_utility(known)
+    return "interval" if _on_grid(stamps) and bare_title else ""
+
+
+def _of_utility(known: pl.Series) -> str:
+    """Tell a register from intervals in a table on the clock's grid: a register shows a hundred times what it adds."""
+    step = float(known.diff().drop_nulls().abs().mean() or 0.0)  # type: ignore[arg-type]
+    return "counter" if float(known[0]) > 100.0 * step else "interval"
+
+
+def _on_grid(stamps: pl.Series) -> bool:
+    us = stamps.drop_nulls().to_physical().cast(pl.Int64)
+    return bool(len(us)) and bool((us % (CLOCK_GRID_S * 1_000_000) == 0).all())
+
+
+def interval_s(stamps: pl.Series) -> float | None:
+    """Return the length of an interval [s]: the step that most stamps keep; ``None`` where none does.
+
+    Examples
+    --------
+    >>> from datetime import datetime
+    >>> interval_s(pl.Series([datetime(2026, 3, 1, h) for h in (0, 1, 2, 4, 5, 6, 7, 8)]))
+    3600.0
+    """
+    us = stamps.drop_nulls().to_physical().cast(pl.Int64).unique().sort()
+    steps = us.diff().drop_nulls()
+    if steps.is_empty():
+        return None
+    usual = int(steps.mode().min())  # type: ignore[call-overload]
+    return usual / 1e6 if float((steps == usual).mean() or 0.0) >= SAME_STEP_SHARE else None  # type: ignore[arg-type]

@@ -1,0 +1,208 @@
+"""What the title of a column says: which quantity, in which unit, of which device; or a time, a name, a unit."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from joulebook_pipelines.logs import cells
+
+_TIME = {
+    "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc", "horodatage",
+    "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
+}  # fmt: skip
+_DATE = {"date", "datum", "dato", "data", "jour", "day", "tag"}
+_CLOCK = {"uhrzeit", "heure", "hora", "klokkeslett"}
+_START = {"start", "from", "von", "begin", "beginn", "since"}
+_END = {"end", "to", "bis", "until", "ende", "stop"}
+_RELATIVE = {"elapsed", "seconds", "uptime", "sec", "secs", "relative", "runtime"}
+_VALUE = {"value", "wert", "valor", "valeur", "messwert"}
+_UNIT = {"unit", "units", "einheit", "unite", "unidad"}
+_DEVICE = {"device", "sensor", "meter", "plug", "outlet", "channel", "kanal", "gerat", "geraet", "socket", "gpu", "node", "circuit"}
+
+_POWER = {"power", "watt", "watts", "leistung", "wirkleistung", "puissance", "potencia", "potenza", "vermogen", "load", "p"}
+_ENERGY = {"energy", "energie", "energia", "verbrauch", "consumption", "zahlerstand", "zaehlerstand", "kwh", "wh", "wp", "usage"}
+_COUNTER = {
+    "total", "counter", "cumulative", "cumul", "cumulated", "zahlerstand", "zaehlerstand", "reading", "meter", "lifetime", "register",
+    "gesamt", "index", "accumulated",
+}  # fmt: skip
+_INTERVAL = {"interval", "usage", "consumption", "verbrauch", "per", "hourly", "delta", "period", "used"}
+_FILLER = {
+    "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average", "mean", "current",
+    "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges", "value", "readings", "of", "act", "wirk",
+    "momentan", "aktuelle", "aktuell", "global", "total", "sum", "gesamt", "all", "overall", "summe", "mittel", "per", "delta",
+}  # fmt: skip
+_TOTAL = {"total", "sum", "gesamt", "all", "overall", "summe"}
+_NOT_A_READING = {
+    "max", "maximum", "min", "minimum", "std", "stddev", "peak", "rated", "nominal", "co2", "cost", "price", "carbon", "emissions",
+    "efficiency", "error", "factor2", "target", "estimated", "forecast", "threshold",
+}  # fmt: skip
+_SECONDARY = {
+    "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"), "volts": ("voltage_v", "V"),
+    "current": ("current_a", ""), "strom": ("current_a", ""), "intensity": ("current_a", ""),
+    "pf": ("power_factor_ratio", "1"), "powerfactor": ("power_factor_ratio", "1"), "cosphi": ("power_factor_ratio", "1"),
+    "apparent": ("apparent_power_va", ""), "scheinleistung": ("apparent_power_va", ""),
+    "reactive": ("reactive_power_var", ""), "blindleistung": ("reactive_power_var", ""),
+    "temperature": ("temperature_c", ""), "temp": ("temperature_c", ""), "temperatur": ("temperature_c", ""),
+}  # fmt: skip
+_BY_FAMILY = (
+    "power_w", "energy_j", "apparent_power_va", "reactive_power_var", "voltage_v", "current_a", "temperature_c",
+)  # fmt: skip
+_SHORT = {"a", "c", "v", "j", "s", "w", "b"}
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a title says.
+
+    Parameters
+    ----------
+    role
+        ``time``, ``date``, ``clock``, ``start``, ``end``, ``relative``, ``value``, ``unit``, ``device``, ``quantity``
+        or ``""``.
+    quantity
+        Name in ``readings``; energy is ``energy_j`` until it is known whether it counts.
+    unit
+        Unit of its numbers, ``""`` where the title gives none.
+    place
+        What it is about, in the words of the title; ``""`` = the meter itself.
+    total
+        The title says that it is a sum.
+    counts
+        ``counter`` or ``interval`` where an energy's title says which.
+    """
+
+    role: str = ""
+    quantity: str = ""
+    unit: str = ""
+    place: str = ""
+    total: bool = False
+    counts: str = ""
+
+
+def meaning(title: str, unit_row: str = "") -> Meaning:
+    """Return what a title says.
+
+    Parameters
+    ----------
+    title
+        As it stands in the file.
+    unit_row
+        What a line of units below says of the column.
+
+    Examples
+    --------
+    >>> meaning("Leistung [kW]").quantity, meaning("Leistung [kW]").unit
+    ('power_w', 'kW')
+    >>> meaning("n1_watts").place, meaning("psu_output_w").place
+    ('n1', 'psu output')
+    """
+    bare, unit = _unit_apart(title.strip().strip("#").strip())
+    unit = unit or unit_row.strip("[]() ")
+    words, written = _words(bare)
+    if not words:
+        return Meaning()
+    role = _role(words, written, unit)
+    if role:
+        return Meaning(role, unit=unit)
+    if not unit or not _quantity_of(unit):
+        tail = _unit_word(written, bare)
+        if tail:
+            unit, words = tail, words[:-1]
+            if words and words[-1] == "in":
+                words = words[:-1]
+    return _quantity(words, unit)
+
+
+def _unit_apart(title: str) -> tuple[str, str]:
+    """Take a unit in brackets, or behind a comma, off the title."""
+    for pattern in (r"^(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$", r"^(.*?)\s*,\s*([A-Za-zµ°%]+)$", r"^(.*?)\s*/\s*([A-Za-zµ°%]+)$"):
+        if (match := re.match(pattern, title)) and (match[1] or _quantity_of(match[2])):
+            return match[1] or title, match[2]
+    return title, ""
+
+
+def _words(bare: str) -> tuple[list[str], list[str]]:
+    """Return the words of a title, plain and as written; ``activePower1`` is three words."""
+    apart = re.sub(r"(?<=[a-zäöüß]{2})(?=[A-Z])", " ", bare)
+    apart = re.sub(r"(?<=[a-z]{3})(?=\d)", " ", apart)
+    written = [w for w in re.split(r"[^0-9A-Za-zÀ-ÿµ°%]+", apart) if w]
+    plain = ["".join(c for c in unicodedata.normalize("NFKD", w.casefold()) if not unicodedata.combining(c)) for w in written]
+    return plain, written
+
+
+def _role(words: list[str], written: list[str], unit: str) -> str:
+    said = set(words)
+    energy_or_power = bool(_quantity_of(unit)) or bool(said & (_POWER - {"p", "load"})) or bool(_unit_word(written, " ".join(written)))
+    if energy_or_power:
+        return ""
+    if said & {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}:
+        return ""
+    timed = bool(said & (_TIME | _DATE | _CLOCK)) or any(w.startswith(("time", "datetime")) for w in words)
+    if timed or said & {"interval", "period"}:
+        if said & _START:
+            return "start"
+        if said & _END:
+            return "end"
+    if said & _RELATIVE and unit in {"", "s", "ms", "sec", "seconds"} and not said & {"status"}:
+        return "relative"
+    if said & _CLOCK and not said & _DATE:
+        return "clock"
+    if said & _DATE and not said & (_TIME | _CLOCK):
+        return "date"
+    if timed:
+        return "clock" if words == ["time"] or words == ["zeit"] else "time"
+    if len(words) <= 2:
+        for role, known in (("value", _VALUE), ("unit", _UNIT)):
+            if said & known:
+                return role
+        if words[0] in _DEVICE and set(words[1:]) <= {"id", "index", "name", "no", "number"}:
+            return "device"
+    return ""
+
+
+def _quantity_of(unit: str) -> str:
+    """Return the quantity whose unit this is."""
+    if unit in {"%", "1"} or not unit or unit == "mwh":  # mwh in small letters is milli or mega: not known
+        return ""
+    return next((q for q in _BY_FAMILY if cells.factor(q, unit) is not None), "")
+
+
+def _unit_word(written: list[str], bare: str) -> str:
+    """Return the last word of a title where it is a unit: ``power_kW``, ``total_watts``, ``kWh``."""
+    last = written[-1] if written else ""
+    if not _quantity_of(last):
+        return ""
+    if last.lower() in _SHORT and len(written) > 1 and not re.search(rf"[_\s./-]{re.escape(last)}$", bare):
+        return ""
+    return last
+
+
+def _quantity(words: list[str], unit: str) -> Meaning:
+    said = set(words)
+    by_unit = _quantity_of(unit)
+    if said & _NOT_A_READING:
+        return Meaning()
+    if said & {"limit", "cap"}:
+        return Meaning("quantity", "power_limit_w", unit, _place(words)) if by_unit == "power_w" else Meaning()
+    if {"power", "factor"} <= said or {"cos", "phi"} <= said:
+        return Meaning("quantity", "power_factor_ratio", unit or "1", _place([w for w in words if w not in {"factor", "cos", "phi"}]))
+    secondary = next((_SECONDARY[w] for w in words if w in _SECONDARY), None)
+    if by_unit == "" and secondary and not (said & _POWER and secondary[0] == "current_a"):
+        quantity, usual = secondary
+        return Meaning("quantity", quantity, unit or usual, _place([w for w in words if w not in _SECONDARY]))
+    quantity = by_unit or ("power_w" if said & _POWER else "energy_j" if said & _ENERGY else "")
+    if not quantity and re.fullmatch(r"gpu\d*|[lp]\d|phase[a-c\d]?|psu\d*", "".join(words)):
+        quantity = "power_w"  # a column of a card in a table of powers; its unit must be said
+    if not quantity:
+        return Meaning()
+    if by_unit and secondary and secondary[0] == by_unit:
+        words = [w for w in words if w not in _SECONDARY]
+    counts = "counter" if said & _COUNTER else "interval" if said & _INTERVAL else ""
+    return Meaning("quantity", quantity, unit, _place(words), bool(said & _TOTAL), counts if quantity == "energy_j" else "")
+
+
+def _place(words: list[str]) -> str:
+    """Return the words that say what a column is about."""
+    return " ".join(w for w in words if w not in _FILLER | _POWER | _ENERGY | _COUNTER and w not in {"i", "u", "lambda", "temp"})

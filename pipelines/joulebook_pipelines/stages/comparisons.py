@@ -1,0 +1,131 @@
+"""Sweeps and campaigns: which setting is best, and what each change saved."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+
+import polars as pl
+from joulebook import campaign, schema, sweep, sweet_spot
+
+from joulebook_pipelines.config_schema import Campaign, Sweep
+from joulebook_pipelines.stages.context import Context, Numbers, Stage
+
+OBJECTIVES = ("energy_to_target_j", "energy_per_token_j", "time_to_target_s", "time_per_token_s")
+"""What a sweep is judged by, as far as its runs say enough."""
+
+SETTINGS = ("batch_size",)
+"""Settings that must be equal for two variants to be compared by power; work-normalised metrics carry them already."""
+
+
+def _sweeps(context: Context) -> Numbers:
+    numbers = Numbers()
+    curves, spots = [], []
+    for entry in context.study.sweeps:
+        runs = _points(context, entry)
+        if runs.is_empty():
+            continue
+        name = pl.lit(entry.name).alias("sweep")
+        curves.append(schema.conform(sweep.curves(runs).with_columns(name, knob=pl.lit(entry.knob)), "sweeps"))
+        for objective in OBJECTIVES:
+            if objective.endswith("_to_target_j") or "to_target" in objective:
+                if "tokens_to_target" not in runs.columns or runs["tokens_to_target"].null_count() == runs.height:
+                    continue
+            found = sweet_spot.find(runs, objective=objective)
+            spots.append(schema.conform(found.row.with_columns(name), "sweet_spots"))
+            numbers.find("", found.findings)
+    context.store.replace("sweeps", pl.concat(curves) if curves else schema.table("sweeps").empty())
+    context.store.replace("sweet_spots", pl.concat(spots) if spots else schema.table("sweet_spots").empty())
+    return numbers
+
+
+def _points(context: Context, entry: Sweep) -> pl.DataFrame:
+    """Return one row a run of the sweep: the knob and what was measured at its scope."""
+    runs = context.store.runs()
+    wanted = [r for r in runs["run_id"] if fnmatch.fnmatchcase(r, entry.runs)]
+    runs = runs.filter(pl.col("run_id").is_in(wanted))
+    label = entry.knob.removeprefix("labels.")
+    x = [r[entry.knob] if entry.knob in r else json.loads(r["labels"]).get(label) for r in runs.iter_rows(named=True)]
+    numbers = _wide(context, runs["run_id"].to_list(), entry.scope, ("energy_per_token_j", "mean_power_w"))
+    steps = _step_times(context)
+    target = _tokens_to_target(context, entry, runs)
+    joined = (
+        runs.select("run_id").with_columns(x=pl.Series(x, dtype=pl.Float64, strict=False))
+        .join(numbers, on="run_id", how="left").join(steps, on="run_id", how="left").join(target, on="run_id", how="left")
+    )  # fmt: skip
+    return joined.filter(pl.col("x").is_not_null())
+
+
+def _wide(context: Context, runs: list[str], scope: str, metrics: tuple[str, ...]) -> pl.DataFrame:
+    """Return ``run_id`` and each metric with its interval as columns."""
+    rows = context.store.results().filter(
+        pl.col("run_id").is_in(runs) & (pl.col("scope") == scope) & (pl.col("device") == "") & (pl.col("phase") == "")
+    )
+    wide = pl.DataFrame({"run_id": runs})
+    for metric in metrics:
+        mine = rows.filter(pl.col("metric") == metric).select(
+            "run_id", pl.col("value").alias(metric), pl.col("lo").alias(f"{metric}_lo"), pl.col("hi").alias(f"{metric}_hi")
+        )
+        wide = wide.join(mine, on="run_id", how="left")
+    return wide
+
+
+def _step_times(context: Context) -> pl.DataFrame:
+    """Return the mean time per step of each run: from end to end, so that what lies between steps is counted."""
+    return context.store.sql(
+        """select run_id, case when count(*) > 1 then (epoch_us(max(end_utc)) - epoch_us(min(end_utc))) / 1e6 / (count(*) - 1)
+            else avg(epoch_us(end_utc) - epoch_us(start_utc)) / 1e6 end as step_time_s
+        from steps where end_utc is not null group by run_id"""
+    )
+
+
+def _tokens_to_target(context: Context, entry: Sweep, runs: pl.DataFrame) -> pl.DataFrame:
+    """Return tokens to the target loss: as given, else from the loss of the training log."""
+    given = runs.select("run_id", "tokens_to_target")
+    if entry.target_loss is None or given["tokens_to_target"].null_count() == 0:
+        return given
+    rows = []
+    for run_id in given.filter(pl.col("tokens_to_target").is_null())["run_id"]:
+        steps = context.store.sql("select step, tokens, loss from steps where run_id = ? order by step", [run_id])
+        if steps.height:
+            rows.append((run_id, sweep.tokens_to_target(steps, entry.target_loss).value))
+    found = pl.DataFrame(rows, schema={"run_id": pl.String, "found": pl.Float64}, orient="row")
+    return given.join(found, on="run_id", how="left").select("run_id", pl.coalesce("tokens_to_target", "found").alias("tokens_to_target"))
+
+
+def _campaigns(context: Context) -> Numbers:
+    numbers = Numbers()
+    frames = []
+    for entry in context.study.campaigns:
+        runs = _campaign_runs(context, entry)
+        done = campaign.effects(
+            runs, order=entry.order, metric=entry.metric, higher_is_better=entry.metric in {"tokens_per_j", "tokens_per_s", "mfu_ratio"}
+        )
+        frames.append(schema.conform(done.changes.with_columns(campaign=pl.lit(entry.name)), "changes"))
+        numbers.find("", done.findings)
+    context.store.replace("changes", pl.concat(frames) if frames else schema.table("changes").empty())
+    return numbers
+
+
+def _campaign_runs(context: Context, entry: Campaign) -> pl.DataFrame:
+    """Return one row a run and scope: the campaign's own scope, and the others for the picture side by side."""
+    runs = context.store.aligned_runs()
+    variants = [json.loads(r).get("variant") for r in runs["labels"]]
+    runs = runs.with_columns(variant=pl.Series(variants, dtype=pl.String)).filter(pl.col("variant").is_in(entry.order))
+    rows = context.store.results().filter(
+        (pl.col("metric") == entry.metric) & (pl.col("device") == "") & (pl.col("phase") == "") & pl.col("run_id").is_in(runs["run_id"].to_list())
+    )
+    scopes = [entry.scope, *(s for s in ("board", "node", "rack") if s != entry.scope and s in set(rows["scope"]))]
+    frames = []
+    for scope in scopes:
+        mine = rows.filter(pl.col("scope") == scope).select("run_id", "value", "coverage_ratio")
+        frames.append(runs.join(mine, on="run_id", how="left").with_columns(scope=pl.lit(scope)))
+    inlet = context.store.inlet_by_run()
+    whole = pl.concat(frames).join(inlet, on="run_id", how="left").select(
+        "run_id", "scope", "variant", "value", "start_utc", "inlet_c", "coverage_ratio"
+    )
+    return whole.drop("inlet_c") if whole["inlet_c"].null_count() == whole.height else whole
+
+
+SWEEPS = Stage("sweeps", "finding sweet spots", _sweeps)
+CAMPAIGNS = Stage("campaigns", "comparing variants", _campaigns)

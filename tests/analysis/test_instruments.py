@@ -1,0 +1,52 @@
+import polars as pl
+from joulebook import instruments
+
+BASE = {"host": "node", "clock": "node", "n": 100, "period_s": 1.0, "coverage_ratio": 1.0, "adapter": "a", "family": "sensor"}
+
+
+def _chosen(*rows):
+    frame = pl.DataFrame([BASE | {"source_id": i + 1} | r for i, r in enumerate(rows)])
+    return instruments.choose(frame)
+
+
+def test_a_meter_is_used_before_the_bmc_and_a_tracker():
+    choice = _chosen(
+        {"scope": "node", "device": "node", "adapter": "ipmitool"},
+        {"scope": "node", "device": "node", "adapter": "meter-csv", "family": "meter", "clock": "meter"},
+        {"scope": "node", "device": "node", "adapter": "codecarbon", "family": "model"},
+    )
+    assert choice.filter("chosen")["source_id"].to_list() == [2]
+    assert all(choice["reason"].str.len_chars() > 0)
+
+
+def test_a_meter_that_covers_half_of_the_run_yields():
+    choice = _chosen(
+        {"scope": "node", "device": "node", "adapter": "ipmitool"},
+        {"scope": "node", "device": "node", "adapter": "meter-csv", "family": "meter", "coverage_ratio": 0.5},
+    )
+    assert choice.filter("chosen")["source_id"].to_list() == [1]
+
+
+def test_cards_are_summed_and_a_total_is_not_added_to_its_parts():
+    cards = _chosen({"scope": "board", "device": "gpu:0"}, {"scope": "board", "device": "gpu:1"})
+    assert cards["chosen"].to_list() == [True, True]
+    supplies = _chosen(
+        {"scope": "node", "device": "node", "source_id": 1},
+        {"scope": "node", "device": "psu:1", "source_id": 1},
+        {"scope": "node", "device": "psu:2", "source_id": 1},
+    )
+    assert supplies.filter("chosen")["device"].to_list() == ["node"]
+
+
+def test_rotated_parts_are_joined_and_copies_are_not():
+    parts = _chosen(
+        {"scope": "board", "device": "gpu:0", "coverage_ratio": 0.5}, {"scope": "board", "device": "gpu:0", "coverage_ratio": 0.5}
+    )
+    assert parts["chosen"].to_list() == [True, True]
+    copies = _chosen({"scope": "board", "device": "gpu:0", "n": 100}, {"scope": "board", "device": "gpu:0", "n": 90})
+    assert copies["chosen"].to_list() == [True, False]
+
+
+def test_what_belongs_to_no_boundary_is_never_used():
+    choice = _chosen({"scope": "part", "device": "cpu:0/core"}, {"scope": "", "device": "meter"})
+    assert not choice["chosen"].any()

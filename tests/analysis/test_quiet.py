@@ -1,0 +1,36 @@
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+
+from joulebook import quiet
+
+START = datetime(2026, 11, 2, 1, tzinfo=UTC)
+
+
+def series(values, lengths):
+    watts = np.repeat(np.array(values, dtype=float), lengths)
+    watts = watts + np.random.default_rng(0).normal(0.0, 1.0, watts.size)
+    stamps = [START + timedelta(seconds=k) for k in range(watts.size)]
+    return pl.DataFrame(
+        {"ts_utc": stamps, "power_w": watts, "utilization_ratio": pl.Series([None] * watts.size, dtype=pl.Float64)}
+    )
+
+
+def test_the_higher_of_two_quiet_stretches_is_left_out():
+    runs = pl.DataFrame({"start_utc": [START + timedelta(seconds=300)], "end_utc": [START + timedelta(seconds=600)]})
+    rows = quiet.stretches(series([60, 500, 90], [300, 300, 300]), runs=runs)
+    assert rows["used"].to_list() == [True, False]
+    assert "lowest" in rows["reason"][1]
+
+
+def test_time_beside_a_run_is_guarded():
+    runs = pl.DataFrame({"start_utc": [START + timedelta(seconds=300)], "end_utc": [START + timedelta(seconds=600)]})
+    rows = quiet.stretches(series([60, 500, 60], [300, 300, 300]), runs=runs)
+    assert rows["end_utc"][0] <= START + timedelta(seconds=300 - quiet.GUARD_S + 1)
+    assert rows["start_utc"][1] >= START + timedelta(seconds=600 + quiet.GUARD_S)
+
+
+def test_no_time_outside_no_rows():
+    runs = pl.DataFrame({"start_utc": [START], "end_utc": [START + timedelta(seconds=900)]})
+    assert quiet.stretches(series([60, 500], [300, 300]), runs=runs).equals(quiet.EMPTY)

@@ -1,0 +1,167 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+from joulebook_pipelines import config, run
+from joulebook_pipelines.ingest import SourceFile, ingest
+from joulebook_pipelines.logs.contract import Options
+from joulebook_pipelines.store import open_store
+
+HOUR = [(s, g, f"{100 + g + s % 7}.00 W") for s in range(60) for g in range(2)]
+
+
+def _facts(store):
+    return [store.table(t).drop("ingested_utc", strict=False) for t in ("sources", "channels", "readings", "rejects")]
+
+
+def _same(a, b):
+    return all(x.equals(y) for x, y in zip(a, b, strict=True))
+
+
+def _sources(folder):
+    return tuple(SourceFile(p, p.name, "node", None, Options(timezone="UTC")) for p in sorted(folder.glob("*.csv")))
+
+
+def test_reading_again_changes_nothing_and_a_changed_file_is_read_anew(gpu_log, study_folder, tmp_path):
+    folder = study_folder({"a.csv": gpu_log(HOUR), "b.csv": gpu_log(HOUR, start="2026-03-03T10:00:00")})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        first = ingest(_sources(folder), store)
+        before = _facts(store)
+        again = ingest(_sources(folder), store)
+        assert [o.status for o in first] == ["read", "read"]
+        assert [o.status for o in again] == ["unchanged", "unchanged"]
+        assert _same(before, _facts(store))
+        (folder / "b.csv").write_text(gpu_log(HOUR[:10], start="2026-03-03T10:00:00"))
+        assert [o.status for o in ingest(_sources(folder), store)] == ["unchanged", "read"]
+        assert store.table("readings").height == len(HOUR) + 10
+        (folder / "a.csv").unlink()
+        ingest(_sources(folder), store)
+        assert store.table("sources")["path"].to_list() == ["b.csv"]
+
+
+def test_what_cannot_be_read_is_refused_and_the_rest_is_kept(gpu_log, study_folder, tmp_path):
+    folder = study_folder({"good.csv": gpu_log(HOUR), "noise.csv": "hello\nworld\n"})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        outcomes = {o.name: o for o in ingest(_sources(folder), store)}
+    assert outcomes["good.csv"].readings == len(HOUR)
+    assert outcomes["noise.csv"].status == "refused"
+    assert "noise.csv" in outcomes["noise.csv"].reason
+
+
+def test_lines_that_stand_twice_are_set_aside_with_their_text(gpu_log, study_folder, tmp_path):
+    folder = study_folder({"a.csv": gpu_log([*HOUR, *HOUR[20:30]])})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        (outcome,) = ingest(_sources(folder), store)
+        rejects = store.table("rejects")
+        assert store.table("readings").height == len(HOUR)
+        assert rejects["rule"].unique().to_list() == ["duplicate-reading"]
+        assert rejects["line"].to_list() == list(range(len(HOUR) + 2, len(HOUR) + 12))
+        text = (folder / "a.csv").read_text().split("\n")
+        assert rejects["raw"].to_list() == [text[n - 1] for n in rejects["line"]]
+    assert {f.code for f in outcome.findings} >= {"time-goes-back", "duplicate-readings"}
+
+
+def test_a_logger_faster_than_its_stamps_loses_no_reading(gpu_log, study_folder, tmp_path):
+    rows = [(i // 10, 0, f"{200 + i % 10}.0 W") for i in range(200)]
+    folder = study_folder({"a.csv": gpu_log(rows)})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        (outcome,) = ingest(_sources(folder), store)
+        assert store.table("readings").height == len(rows)
+    assert "coarse-stamps" in {f.code for f in outcome.findings}
+
+
+def test_channels_tell_period_gaps_and_coverage(gpu_log, study_folder, tmp_path):
+    rows = [(s, 0, "100 W") for s in range(61) if not 20 < s < 40]
+    folder = study_folder({"a.csv": gpu_log(rows)})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        ingest(_sources(folder), store)
+        channel = store.table("channels").row(0, named=True)
+    assert channel["period_s"] == 1.0
+    assert channel["gaps"] == 1
+    assert channel["coverage_ratio"] == pytest.approx(40 / 60)
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from joulebook_pipelines import ingest
+from joulebook_pipelines.logs import text
+from joulebook_pipelines.logs.contract import Options
+from joulebook_pipelines.store import Store, open_store
+
+folder, store, at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+text.BLOCK_BYTES = 2000
+calls = 0
+insert = Store.insert
+
+def counting(self, name, frame):
+    global calls
+    calls += 1
+    if calls == at:
+        os._exit(9)
+    insert(self, name, frame)
+
+Store.insert = counting
+files = tuple(ingest.SourceFile(p, p.name, "node", None, Options(timezone="UTC")) for p in sorted(folder.glob("*.csv")))
+with open_store(store, read_only=False) as opened:
+    ingest.ingest(files, opened)
+"""
+
+
+@pytest.mark.parametrize("at", [1, 4, 7])
+def test_a_kill_during_ingest_leaves_the_store_as_before(gpu_log, study_folder, tmp_path, at):
+    folder = study_folder({"a.csv": gpu_log(HOUR), "b.csv": gpu_log(HOUR, start="2026-03-03T10:00:00")})
+    path, whole = tmp_path / "killed.duckdb", tmp_path / "whole.duckdb"
+    died = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(path), str(at)], check=False)
+    assert died.returncode == 9
+    with open_store(path, read_only=False) as store:
+        read = set(store.table("sources")["path"])
+        # Each source is there whole or not at all.
+        assert store.table("readings").height == len(HOUR) * len(read)
+        ingest(_sources(folder), store)
+        after = _facts(store)
+    with open_store(whole, read_only=False) as store:
+        ingest(_sources(folder), store)
+        assert _same(after, _facts(store))
+
+
+def test_a_rerun_without_changes_does_no_work(gpu_log, study_folder, tmp_path):
+    folder = study_folder({"a.csv": gpu_log([(s, 0, f"{200 + s % 5} W") for s in range(200)])})
+    study = config.load(folder)
+    first = run.analyse(study, tmp_path / "out")
+    with open_store(first.store) as store:
+        before = store.results()
+    assert first.worked
+    assert run.analyse(study, tmp_path / "out").worked == ()
+    with open_store(first.store) as store:
+        assert store.results().equals(before)
+
+
+def test_out_of_order_readings_are_integrated_in_order_of_time(gpu_log, study_folder, tmp_path):
+    rows = [(s, 0, "300 W") for s in range(101)]
+    folder = study_folder({"a.csv": gpu_log([*rows[50:], *rows[:50]])})
+    result = run.analyse(config.load(folder), tmp_path / "out")
+    with open_store(result.store) as store:
+        energy = store.results().filter((pl.col("metric") == "energy_j") & (pl.col("device") == ""))
+    assert energy["value"].to_list() == pytest.approx([30_000.0])
+
+
+def test_the_same_folder_gives_the_same_numbers_wherever_it_lies(gpu_log, study_folder, tmp_path):
+    folder = study_folder({"a.csv": gpu_log(HOUR)})
+    frames = []
+    for name in ("one", "two"):
+        result = run.analyse(config.load(folder), tmp_path / name)
+        with open_store(result.store) as store:
+            frames.append(store.results())
+    assert frames[0].equals(frames[1])
+
+
+def test_a_path_outside_of_the_folder_is_harmless(gpu_log, study_folder, tmp_path):
+    (tmp_path / "else where's.csv").write_text(gpu_log(HOUR))
+    toml = '[study]\ntimezone = "UTC"\n[[source]]\npath = "../else where\'s.csv"\n'
+    folder = study_folder({}, toml)
+    result = run.fill(config.load(folder), tmp_path / "out")
+    assert Path(result.outcomes[0].name).name == "else where's.csv"
+    assert result.outcomes[0].readings == len(HOUR)

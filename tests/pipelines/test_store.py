@@ -1,0 +1,60 @@
+import polars as pl
+import pytest
+from joulebook import schema
+from joulebook_pipelines.store import StoreError, open_store
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
+        yield opened
+
+
+def test_the_file_holds_the_tables_that_the_schema_names(store):
+    columns = store.sql("select table_name, column_name, data_type, comment from duckdb_columns() where not internal")
+    for table in schema.TABLES:
+        mine = columns.filter(pl.col("table_name") == table.name)
+        assert mine["column_name"].to_list() == [c.name for c in table.columns]
+        assert mine["comment"].to_list() == [c.doc for c in table.columns]
+        assert store.table(table.name).schema == pl.Schema(table.schema)
+
+
+def test_a_transaction_that_fails_leaves_nothing(store):
+    runs = pl.DataFrame({"run_id": ["a"], "host": ["node"]})
+    with pytest.raises(ZeroDivisionError), store.transaction():
+        store.insert("runs", runs)
+        raise ZeroDivisionError
+    assert store.table("runs").is_empty()
+    with store.transaction():
+        store.insert("runs", runs)
+    assert store.table("runs").height == 1
+
+
+def test_a_column_that_does_not_exist_is_an_error(store):
+    with pytest.raises(ValueError, match="nonsense"):
+        store.insert("runs", pl.DataFrame({"nonsense": [1]}))
+
+
+def test_a_missing_store_says_how_to_make_it(tmp_path):
+    with pytest.raises(StoreError, match="joulebook run"):
+        open_store(tmp_path / "study.duckdb")
+
+
+def test_an_unknown_run_names_those_that_are_there(store):
+    store.insert("runs", pl.DataFrame({"run_id": ["train-1"]}))
+    with pytest.raises(KeyError, match="train-1"):
+        store.power("train-2", scope="board")
+
+
+def test_alignment_is_applied_in_views_and_facts_stay(store):
+    at = pl.Series(["2026-01-01T00:00:10"]).str.to_datetime(time_unit="us").dt.replace_time_zone("UTC")
+    store.insert("sources", pl.DataFrame({"source_id": [1], "clock": ["meter"], "host": ["node"]}, schema_overrides={"source_id": pl.Int32}))
+    store.insert("channels", pl.DataFrame({"source_id": [1], "device": ["node"], "scope": ["node"]}, schema_overrides={"source_id": pl.Int32}))
+    store.insert("readings", pl.DataFrame({"source_id": [1], "line": [2], "device": ["node"], "ts_utc": at, "power_w": [5.0]}, schema_overrides={"source_id": pl.Int32}))
+    store.insert("instruments", pl.DataFrame({"run_id": ["r"], "scope": ["node"], "source_id": [1], "device": ["node"], "chosen": [True]}, schema_overrides={"source_id": pl.Int32}))
+    anchor = at.dt.offset_by("-1000000s")
+    store.insert("alignments", pl.DataFrame({"clock": ["meter"], "anchor_utc": anchor, "offset_s": [4.0], "drift_ppm": [1.0], "status": ["aligned"]}))
+    # True time = t − offset − drift·1e-6·(t − anchor) = 10 s − 4 s − 1e-6·1e6 s
+    assert store.power(scope="node")["ts_utc"].dt.second().to_list() == [5]
+    assert store.power(scope="node", as_measured=True)["ts_utc"].dt.second().to_list() == [10]
+    assert store.table("readings")["ts_utc"].dt.second().to_list() == [10]

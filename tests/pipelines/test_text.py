@@ -1,0 +1,70 @@
+import gzip
+import lzma
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from joulebook_pipelines.logs import text
+
+
+def _read(path, size=text.BLOCK_BYTES):
+    head = text.head(path, path.name)
+    return list(text.blocks(path, head, size))
+
+
+def _lines(blocks):
+    return [(b.first_line + i, line) for b in blocks for i, line in enumerate(b.lines)]
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda s: s.encode(), lambda s: s.encode("utf-8-sig"), lambda s: s.encode("utf-16"), lambda s: s.encode("utf-16-be"),
+        lambda s: s.replace("\n", "\r\n").encode(), lambda s: gzip.compress(s.encode()), lambda s: lzma.compress(s.encode()),
+        lambda s: zstandard.compress(s.encode()),
+    ],
+)  # fmt: skip
+def test_the_same_text_comes_out_of_every_encoding_and_compression(tmp_path, encode):
+    content = "time, power [W]\n" + "".join(f"{i}, {i}.5 W\n" for i in range(200))
+    path = tmp_path / "log.csv"
+    path.write_bytes(encode(content))
+    expected = list(enumerate(content.split("\n")[:-1], start=1))
+    assert _lines(_read(path)) == expected
+    assert _lines(_read(path, size=64)) == expected
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00\ufeff"), max_size=12), min_size=1, max_size=30))
+def test_blocks_of_any_size_hold_each_line_once_with_its_number(tmp_path_factory, lines):
+    path = tmp_path_factory.mktemp("t") / "log.txt"
+    path.write_text("x" + "\n".join(lines), encoding="utf-8", newline="")
+    for size in (3, 17, 1 << 20):
+        found = _lines(_read(path, size=size))
+        whole = ("x" + "\n".join(lines)).split("\n")
+        # A file that ends with a line end has no further, empty line.
+        assert found == list(enumerate(whole[:-1] if whole[-1] == "" else whole, start=1))
+
+
+def test_a_last_line_without_end_is_told(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"a\nb\nc")
+    assert [b.terminated for b in _read(path)] == [False]
+
+
+def test_empty_damaged_and_bomb_files_are_refused_by_name(tmp_path):
+    empty, cut, bomb = tmp_path / "empty.csv", tmp_path / "cut.gz", tmp_path / "bomb.gz"
+    empty.write_bytes(b"\n\n")
+    cut.write_bytes(gzip.compress(b"line\n" * 10_000)[:-20])
+    bomb.write_bytes(gzip.compress(b"0" * (300 << 20), compresslevel=9))
+    with pytest.raises(text.LogRefusedError, match=r"empty\.csv"):
+        text.head(empty, "empty.csv")
+    with pytest.raises(text.LogRefusedError, match=r"cut\.gz"):
+        _read(cut)
+    with pytest.raises(text.LogRefusedError, match=r"bomb\.gz"):
+        _read(bomb)
+
+
+def test_a_line_that_never_ends_is_cut_and_does_not_fill_the_memory(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"head\n" + b"7" * (3 * text.LONGEST_LINE))
+    assert sum(len(b.data) for b in _read(path, size=1 << 20)) <= text.LONGEST_LINE + 10
