@@ -6,12 +6,12 @@ True time = clock time - offset_s - drift_ppm * 1e-6 * (clock time - anchor_utc)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
 
-from joulebook import align_checks, align_jumps, align_model, align_search, align_trials
+from joulebook import align_checks, align_curve, align_jumps, align_model, align_search, align_trials
 from joulebook.align_model import Fit
 from joulebook.align_signal import COUNTER, Floats, Signal, build
 from joulebook.findings import Finding, Severity
@@ -78,8 +78,9 @@ class Alignment:
         if self.offset_s is None:
             return f"<p>clock <b>{self.status}</b>: {self.reason}</p>"
         return (
-            f"<p>clock <b>{self.status}</b>: offset {self.offset_s:.3f} s [{self.offset_lo:.3f}, {self.offset_hi:.3f}], "
-            f"drift {self.drift_ppm:.1f} ppm [{self.drift_lo:.1f}, {self.drift_hi:.1f}] — {self.reason}</p>"
+            f"<p>clock <b>{self.status}</b>: offset {self.offset_s:.3f} s "
+            f"[{self.offset_lo:.3f}, {self.offset_hi:.3f}], "
+            f"drift {self.drift_ppm:.1f} ppm [{self.drift_lo:.1f}, {self.drift_hi:.1f}], {self.reason}</p>"
         )
 
 
@@ -213,6 +214,8 @@ def assumed(anchor_utc: datetime, *, reason: str) -> Alignment:
     )  # fmt: skip
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 _FRAME = pl.DataFrame(
     schema={
         "ts_utc": pl.Datetime("us", "UTC"),
@@ -271,14 +274,14 @@ def _result(
     if thin:
         drift, half_ppm = 0.0, max(half_ppm, Z95 * align_model.PRIOR_DRIFT * 1e6)
     epoch = slow.epoch_us
-    anchor = datetime.fromtimestamp(0, tz=UTC) + _us(epoch + round(anchor_s * 1e6))
+    anchor = _EPOCH + timedelta(microseconds=epoch + round(anchor_s * 1e6))
     base = f"{fit.n} samples, {fit.n_eff:.0f} effective edges"
     status, reason = "aligned", f"{base}; {thin}" if thin else base
     result = Alignment(
         offset, offset - half, offset + half, drift, drift - half_ppm, drift + half_ppm, anchor,
         float(np.sqrt(np.average(fit.local_s**2, weights=fit.local_se**-2))) if fit.local_s.size else None,
         status, reason, fit.gain, None if slow.kind == COUNTER else fit.sensor.window_s, fit.sensor.lag_s,
-        _frame(fast, slow, fit), steps, align_checks.flags(offset, half, drift, fit, steps, subject),
+        _frame(fast, slow, fit), steps, align_checks.flags(offset, half, drift, steps=steps, subject=subject),
     )  # fmt: skip
     if len(steps):
         what = ", ".join(f"{s:+.2f} s at {t:%Y-%m-%d %H:%M:%S}" for t, s in steps.iter_rows())
@@ -288,20 +291,14 @@ def _result(
     return result
 
 
-def _us(microseconds: int) -> "timedelta":  # noqa: UP037
-    from datetime import timedelta  # noqa: PLC0415
-
-    return timedelta(microseconds=microseconds)
-
-
 def _frame(fast: Signal, slow: Signal, fit: Fit) -> pl.DataFrame:
     """Return the slower log beside what the faster one says it should be, before and after alignment."""
-    curve = align_model.curve(fast, fit.sensor)
+    curve = align_curve.curve(fast, fit.sensor)
     x = slow.time_s - fit.anchor_s
     u = slow.time_s + fit.shift_s + fit.drift * x
     measured, stamps = slow.value, u
-    before = align_model.predict(curve, slow, fit.sensor, slow.time_s)
-    after = align_model.predict(curve, slow, fit.sensor, u)
+    before = align_curve.predict(curve, slow, fit.sensor, slow.time_s)
+    after = align_curve.predict(curve, slow, fit.sensor, u)
     if slow.kind == COUNTER:
         step = np.diff(slow.time_s)
         measured, before, after = (np.diff(v) / step for v in (measured, before, after))

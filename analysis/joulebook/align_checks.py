@@ -96,25 +96,36 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
     stamps = fast.stamp_s + slow.stamp_s
     lever = max(fit.spread, 1.0)
     rate = np.hypot(float(np.sqrt(fit.covariance[1, 1])) * birge, floor / lever / 2)
-    rate = Z95 * min(rate, PRIOR_DRIFT) + fast.stamp_rate + slow.stamp_rate
+    rate = min(Z95 * min(rate, PRIOR_DRIFT) + fast.stamp_rate + slow.stamp_rate, MOST_DRIFT)
     return float(np.hypot(half, stamps)), float(rate * 1e6)
 
 
 def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Signal) -> str:
     """Return why a fit is not believed, or nothing."""
-    if fit.gain <= 0:
-        return "the logs move against each other (gain not above 0)"
-    if fit.llr < LEAST_LLR:
-        return f"no common edge: the logs explain each other no better than chance (log-likelihood {fit.llr:.0f})"
-    if slow.kind != COUNTER and fit.r2 < LEAST_R2:
-        return f"unrelated: one log explains {fit.r2:.1%} of the changes in the other"
-    if fit.n_eff < LEAST_EDGES:
-        return f"too few edges: {fit.n_eff:.1f} effective, {LEAST_EDGES:.0f} needed"
-    if abs(fit.drift) > MOST_DRIFT:
-        return f"drift of {fit.drift * 1e6:.0f} ppm is beyond {MOST_DRIFT * 1e6:.0f} ppm"
+    reasons = (
+        (fit.gain <= 0, "the logs move against each other (gain not above 0)"),
+        (
+            fit.llr < LEAST_LLR,
+            f"no common edge: the logs explain each other no better than chance (log-likelihood {fit.llr:.0f})",
+        ),
+        (
+            slow.kind != COUNTER and fit.r2 < LEAST_R2,
+            f"unrelated: one log explains {fit.r2:.1%} of the changes in the other",
+        ),
+        (fit.n_eff < LEAST_EDGES, f"too few edges: {fit.n_eff:.1f} effective, {LEAST_EDGES:.0f} needed"),
+        (
+            abs(fit.drift) > MOST_DRIFT,
+            f"drift of {fit.drift * 1e6:.0f} ppm is beyond {MOST_DRIFT * 1e6:.0f} ppm",
+        ),
+    )
+    plain = next((text for holds, text in reasons if holds), "")
+    return plain or _ambiguous(rivals, found, slow) or _wide(fit, fast, slow)
+
+
+def _ambiguous(rivals: list[Fit], found: Candidates, slow: Signal) -> str:
+    """Return that other shifts explain the logs as well, or nothing."""
     best = rivals[0]
-    apart = max(1.5 * slow.period_s, 2.0)
-    others = [f for f in rivals[1:] if abs(f.shift_s - best.shift_s) > apart / 2]
+    others = [f for f in rivals[1:] if abs(f.shift_s - best.shift_s) > max(0.75 * slow.period_s, 0.5)]
     if others:
         lead = min(best.n, others[0].n) * (best.llr / best.n - others[0].llr / others[0].n)
         if lead < LEAST_LEAD:
@@ -122,7 +133,7 @@ def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Si
     alike = sum(f.llr / f.n > RIVAL_SHARE * best.llr / best.n for f in others)
     if found.rivals > MOST_RIVALS and alike >= 2:
         return f"periodic: {found.rivals} other shifts fit nearly as well"
-    return _wide(fit, fast, slow)
+    return ""
 
 
 def _wide(fit: Fit, fast: Signal, slow: Signal) -> str:
@@ -145,7 +156,7 @@ def drift_doubt(fit: Fit, slow: Signal) -> str:
 
 
 def flags(
-    offset_s: float, half_s: float, drift_ppm: float, fit: Fit, steps: pl.DataFrame, subject: str
+    offset_s: float, half_s: float, drift_ppm: float, *, steps: pl.DataFrame, subject: str
 ) -> tuple[Finding, ...]:
     """Return what the reader of an alignment should know."""
     out: list[Finding] = []
@@ -179,6 +190,6 @@ def flags(
         out.append(Finding(
             "clock-drift", Severity.NOTE, subject,
             f"The clock drifts by {drift_ppm:.0f} ppm, more than quartz does when it is well.",
-            {"drift_ppm": drift_ppm, "gain": fit.gain},
+            {"drift_ppm": drift_ppm},
         ))  # fmt: skip
     return tuple(out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from joulebook import align_checks, align_model, align_search
+from joulebook import align_checks, align_curve, align_model, align_search
 from joulebook.align_model import Fit
 from joulebook.align_signal import Floats, Signal
 
@@ -57,12 +57,12 @@ def find(fast: Signal, slow: Signal, whole: Fit) -> pl.DataFrame:
     se = np.hypot(_se(first, at), _se(second, at))
     floor = align_checks.floor_s(whole, fast)
     sure = abs(size) > LEAST_SE * np.hypot(se, floor) + fast.stamp_s + slow.stamp_s
-    if not sure or _improvement(fast, slow, whole, first, second, cut) < LEAST_F:
+    if not sure or _improvement(fast, slow, (whole, first, second), cut) < LEAST_F:
         return NONE
     return pl.DataFrame(
         {"ts_utc": [slow.epoch_us + round(at * 1e6)], "step_s": [size]},
         schema={"ts_utc": pl.Int64, "step_s": pl.Float64},
-    ).cast(NONE.schema)  # type: ignore[arg-type]
+    ).cast(NONE.schema)
 
 
 def _at(fit: Fit, time_s: float) -> float:
@@ -101,7 +101,7 @@ def _again(fast: Signal, part: Signal, fit: Fit) -> Fit | None:
 def _misfit(fast: Signal, slow: Signal, fit: Fit) -> Floats:
     """Return the squared differences between readings and prediction, level removed."""
     u = slow.time_s + fit.shift_s + fit.drift * (slow.time_s - fit.anchor_s)
-    f = align_model.predict(align_model.curve(fast, fit.sensor), slow, fit.sensor, u)
+    f = align_curve.predict(align_curve.curve(fast, fit.sensor), slow, fit.sensor, u)
     r = np.diff(slow.value - fit.gain * f, prepend=np.nan)
     known = np.isfinite(r)
     return np.where(known, (r - np.mean(r[known])) ** 2 if known.any() else 0.0, 0.0)
@@ -114,9 +114,9 @@ def _handover(fast: Signal, slow: Signal, first: Fit, second: Fit) -> int:
     return int(np.argmin(np.cumsum(np.where(both, a - b, 0.0)))) + 1
 
 
-def _improvement(fast: Signal, slow: Signal, whole: Fit, first: Fit, second: Fit, cut: int) -> float:
+def _improvement(fast: Signal, slow: Signal, maps: tuple[Fit, Fit, Fit], cut: int) -> float:
     """Return how much better two maps are than one, per extra parameter, in residual variances."""
-    one, a, b = (_misfit(fast, slow, f) for f in (whole, first, second))
+    one, a, b = (_misfit(fast, slow, f) for f in maps)
     two = np.concatenate([a[:cut], b[cut:]])
     both = (one > 0) & (two > 0)
     return float((one[both].sum() - two[both].sum()) / 2 / max(two[both].mean(), 1e-30))

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from joulebook import align_model
-from joulebook.align_model import Fit, Sensor
+from joulebook import align_curve, align_model
+from joulebook.align_curve import Sensor
+from joulebook.align_model import Fit
 from joulebook.align_search import Candidates
 from joulebook.align_signal import COUNTER, INSTANT, Floats, Signal
 
@@ -115,12 +116,12 @@ def scan(fast: Signal, slow: Signal, sensor: Sensor, centre_s: float, *, most: i
     list of float
         Shifts [s], best first.
     """
-    c = align_model.curve(fast, sensor)
+    c = align_curve.curve(fast, sensor)
     reach = 1.5 * slow.period_s + 1.5
     step = max(min(slow.period_s / 5, FINE_S), fast.period_s / 5)
     shifts = np.arange(centre_s - reach, centre_s + reach + sensor.lag_s + step, step)
     y = _changes(slow.value, slow)
-    score = np.array([_agreement(align_model.predict(c, slow, sensor, slow.time_s + s), y, slow) for s in shifts])
+    score = np.array([_agreement(align_curve.predict(c, slow, sensor, slow.time_s + s), y, slow) for s in shifts])
     padded = np.concatenate([[-1.0], score, [-1.0]])
     tops = np.flatnonzero((score >= padded[:-2]) & (score >= padded[2:]) & (score > 0))
     return [float(shifts[i]) for i in tops[np.argsort(-score[tops], kind="stable")][:most]]

@@ -96,7 +96,7 @@ def through(x: Floats, y: Floats, se_x: Floats, se_y: Floats, recording: NDArray
     extra = 0.0
     if distributions.chi2.sf(chi2, dof) < SCATTER_P:
         extra = _extra(px, py, sx, sy)
-    between = _between(px, py, np.hypot(sy, extra), group, gain, offset)
+    between = _between(py - offset - gain * px, np.hypot(sy, extra), group)
     if extra > 0:
         gain, offset, cov, spread = _york(px, py, sx, np.hypot(sy, extra))
     else:
@@ -163,12 +163,12 @@ def _extra(x: Floats, y: Floats, sx: Floats, sy: Floats) -> float:
     return float(np.sqrt(low * high))
 
 
-def _between(x: Floats, y: Floats, se: Floats, group: NDArray[np.intp], gain: float, offset: float) -> float:
+def _between(rest: Floats, se: Floats, group: NDArray[np.intp]) -> float:
     """Return the standard deviation of whole recordings about the common line [W] (DerSimonian-Laird)."""
     names = np.unique(group)
     if names.size < 2:
         return float("nan")
-    rest, weight = y - offset - gain * x, 1 / se**2
+    weight = 1 / se**2
     total = np.array([weight[group == g].sum() for g in names])
     mean = np.array([(weight * rest)[group == g].sum() for g in names]) / total
     centre = float(total @ mean / total.sum())

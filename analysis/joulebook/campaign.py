@@ -86,7 +86,8 @@ def effects(
 
     The unit is the run. All variants share one slope of inlet temperature and one spread (unless they scatter
     differently), so each change is judged with the repeats of all; p-values are corrected after Holm over the changes
-    of a scope. Where the metric drifts over time within variants, that trend is taken out too.
+    of a scope, and raised by a tenth because the model is chosen on the same runs. Where the metric drifts over time
+    within variants, that trend is taken out too.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ import polars as pl
 from joulebook import ancova, campaign_runs
 from joulebook.ancova import Design
 from joulebook.findings import Finding, Severity
+from joulebook.schema import SCOPES
 
 SCOPE_P = 0.01
 """Chance below which two scopes are said to disagree on a change; corrected for the number of changes."""
@@ -101,7 +102,7 @@ def set_aside(checked: pl.DataFrame) -> tuple[Finding, ...]:
 def between_scopes(
     used: pl.DataFrame, order: Sequence[str], designs: Mapping[str, Design], changes: pl.DataFrame
 ) -> tuple[Finding, ...]:
-    """Return findings where a change is worth something else at one scope than at another.
+    """Return whether changes are worth the same at every scope, and which are not.
 
     Both scopes come from the same runs, so the ratio of the two is compared run by run, which is far sharper than
     two intervals side by side.
@@ -117,7 +118,7 @@ def between_scopes(
     changes
         Rows of table ``changes``.
     """
-    scopes = list(designs)
+    scopes = sorted(designs, key=lambda s: SCOPES.index(s) if s in SCOPES else -1)
     found: list[Finding] = []
     for i, narrow in enumerate(scopes):
         for wide in scopes[i + 1 :]:
@@ -134,13 +135,17 @@ def _pair(
     both = both.with_columns(difference=pl.col("log_value") - pl.col("narrow_log"))
     both = both.filter(pl.len().over("variant") >= campaign_runs.LEAST_RUNS)
     effect = {(r["scope"], r["change"]): r for r in changes.iter_rows(named=True)}
-    found = []
+    found: list[Finding] = []
+    ratios: list[float] = []
     present = set(both["variant"].to_list())
     pairs = [(b, a) for b, a in itertools.pairwise(order) if {b, a} <= present]
     for before, after in pairs:
         c = ancova.contrast(both, before, after, design=design, response="difference")
         rows = effect[narrow, after], effect[wide, after]
-        if c is None or c.p_value * len(pairs) > SCOPE_P or any(r["effect_ratio"] is None for r in rows):
+        if c is None or any(r["effect_ratio"] is None for r in rows):
+            continue
+        ratios.append(c.effect_ratio)
+        if c.p_value * len(pairs) > SCOPE_P:
             continue
         lo, hi = (100 * v for v in c.interval)
         one, other = (f"{100 * r['effect_ratio']:+.1f} % at {r['scope']}" for r in rows)
@@ -152,4 +157,11 @@ def _pair(
         severity = Severity.WARNING if differs else Severity.NOTE
         evidence = {"ratio": c.effect_ratio, "p_value": c.p_value}
         found.append(Finding("campaign-scopes-differ", severity, f"{after} ({narrow}, {wide})", message, evidence))
+    if ratios and not found:
+        message = (
+            f"The {len(ratios)} changes that {narrow} and {wide} both saw are worth the same at either: wide over "
+            f"narrow {100 * min(ratios):+.2f} to {100 * max(ratios):+.2f} %, not distinguishable from none."
+        )
+        evidence = {"ratio_lo": min(ratios), "ratio_hi": max(ratios)}
+        found.append(Finding("campaign-scopes-agree", Severity.NOTE, f"{narrow} and {wide}", message, evidence))
     return found

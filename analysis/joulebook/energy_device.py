@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -63,12 +64,12 @@ class DeviceEnergy:
         """Whether there is an energy to give."""
         return self.stretches.start_s.size > 0 and not self.refused
 
-    @property
+    @cached_property
     def energy_j(self) -> float:
         """Energy of the covered time [J]."""
         return float(self.stretches.energy_j.sum())
 
-    @property
+    @cached_property
     def covered_s(self) -> float:
         """Covered time [s]."""
         return self.stretches.covered_s
@@ -102,7 +103,8 @@ def measure(
     attempts
         Stamps at which the tool asked, with or without success; ``None`` = as the readings.
     """
-    readings = readings.filter(pl.col("power_w").is_finite())
+    if not readings["power_w"].is_finite().fill_null(value=False).all():
+        readings = readings.filter(pl.col("power_w").is_finite())
     if not readings["ts_utc"].is_sorted():
         readings = readings.sort("ts_utc", maintain_order=True)
     stamp, power = _seconds(readings["ts_utc"], origin_us), readings["power_w"].to_numpy()
@@ -110,13 +112,13 @@ def measure(
     period = rule.period_s or stretches.median_step_s(asked)
     limit = rule.max_gap_s if rule.max_gap_s is not None else stretches.bridge_limit_s(period)
     whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit)
-    seen = (stamp >= 0) & (stamp <= length_s)
+    seen = slice(*np.searchsorted(stamp, (0.0, np.nextafter(length_s, np.inf))))
     reach = max(period or 0.0, blur)
     longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=reach)
     if held_s:
         method += f", outer readings held {held_s:.3g} s to the edges"
     steps = np.diff(stamp[seen])
-    distinct = int((steps > 0).sum()) + int(seen.any())
+    distinct = int((steps > 0).sum()) + int(stamp[seen].size > 0)
     result = DeviceEnergy(
         device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=stretches.clip(longer, length_s=length_s),
         hole_start_s=np.zeros(0), hole_end_s=np.zeros(0),
@@ -172,7 +174,8 @@ def measure_counter(
     whole = stretches.over_spans(stamp, span, power, limit_s=0.0)
     longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=period or 0.0)
     inside = stretches.clip(longer, length_s=length_s)
-    seen = (stamp > 0) & (stamp - span < length_s)
+    seen = slice(*np.searchsorted(stamp, (0.0, length_s), side="right"))  # spans that reach into the window …
+    seen = slice(seen.start, min(seen.stop + 1, stamp.size))  # … and the one that its end cuts
     method = "difference of a counter" + (f", outer power held {held_s:.3g} s to the edges" if held_s else "")
     result = DeviceEnergy(
         device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=inside, hole_start_s=np.zeros(0),
@@ -210,7 +213,7 @@ def _with_aliasing(result: DeviceEnergy, rule: Rule, *, spread_w: float, length_
 
 
 def judged(
-    result: DeviceEnergy, *, power_w: Floats, seen: np.ndarray, length_s: float, blur_s: float, held_s: float
+    result: DeviceEnergy, *, power_w: Floats, seen: slice, length_s: float, blur_s: float, held_s: float
 ) -> DeviceEnergy:
     """Return the result with holes, peak, uncertainty and reason filled in."""
     s = result.stretches

@@ -146,7 +146,7 @@ def _prices(sums: Array, squares: Array, n: int) -> tuple[Array, Array]:
         if a - b <= max(1, int(COUNT_RESOLUTION * a)):
             continue
         middle = run((tried[b] - tried[a]) / (a - b))
-        if middle not in {a, b}:
+        if b < middle < a:
             todo += [(a, middle), (middle, b)]
     counts = sorted(tried, reverse=True)
     prices = [CHEAPEST_PRICE * math.log(n)]

@@ -14,14 +14,16 @@ WINDOW_SHARE_RATIO = 0.02
 """Share of a run's steps in the smoothing window: short against the fall of the loss, long against its noise."""
 LEAST_WINDOW = 5
 """Least steps in the smoothing window."""
-REACHED = "reached"
+SETTLING_WINDOWS = 4
+"""Windows after the first crossing within which a return above the target is noise and not a new course."""
 
 
 def find(steps: pl.DataFrame, target_loss: float) -> pl.DataFrame:
-    """Return the tokens after which each run's smoothed loss stays at the target or below for a window.
+    """Return the tokens after which each run's smoothed loss is at the target or below.
 
     The loss is averaged over a window of steps that is centred, so that it does not lag; the crossing is found between
-    two steps by a straight line. One lucky step does not count: the smoothed loss has to cross.
+    two steps by a straight line. One lucky step does not count: the smoothed loss has to cross, and returns above the
+    target shortly after move the crossing later.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def find(steps: pl.DataFrame, target_loss: float) -> pl.DataFrame:
     -------
     pl.DataFrame
         ``run_id``, ``tokens_to_target``, ``tokens_to_target_lo``, ``tokens_to_target_hi`` (95 %, from the scatter of
-        the loss around its smooth course), ``reason`` (empty where reached), by ``run_id``.
+        the loss around its smooth course), ``reason`` (empty where all is known), by ``run_id``.
 
     Raises
     ------
@@ -82,19 +84,22 @@ def _crossing(tokens: Array, loss: Array, target: float) -> tuple[float | None, 
         return None, None, None, f"the loss starts at or below the target {target:g}: the crossing is not in the log"
     share = (smooth[first - 1] - target) / (smooth[first - 1] - smooth[first])
     value = float(at[first - 1] + share * (at[first] - at[first - 1]))
-    lo, hi = _error(tokens, loss, value, target, window)
-    return value, lo, hi, ""
+    # Noise makes the first crossing early. What the course spends above the target right after it belongs before the
+    # crossing, so that ups and downs around the true place cancel.
+    after = slice(first, first + SETTLING_WINDOWS * window)
+    value += float(np.diff(at, append=at[-1])[after] @ ~below[after])
+    half = _half(tokens, loss, value, window)
+    if half is None:
+        return value, None, None, "the loss hardly falls where it meets the target: no interval"
+    return value, max(value - half, 0.0), value + half, ""
 
 
-def _error(tokens: Array, loss: Array, value: float, target: float, window: int) -> tuple[float, float]:
-    """Return the interval of a crossing: noise of the window's mean over the local slope of the loss."""
+def _half(tokens: Array, loss: Array, value: float, window: int) -> float | None:
+    """Return the half width of a crossing's interval: noise of the window's mean over the local slope of the loss."""
     centre = int(np.searchsorted(tokens, value))
-    span = slice(max(centre - 2 * window, 0), centre + 2 * window)
+    span = slice(max(centre - SETTLING_WINDOWS * window, 0), centre + SETTLING_WINDOWS * window)
     x, y = tokens[span] - value, loss[span]
     slope, level = np.polyfit(x, y, 1)
     rest = y - (slope * x + level)
     noise = float(np.std(rest, ddof=2)) / math.sqrt(window) if y.size > 3 else math.nan
-    if not (slope < 0 and math.isfinite(noise)):
-        return float(tokens[0]), math.inf
-    half = 1.96 * noise / -slope
-    return max(value - half, 0.0), value + half
+    return 1.96 * noise / -float(slope) if slope < 0 and math.isfinite(noise) else None

@@ -59,7 +59,11 @@ def series(power: pl.DataFrame, *, start_utc: datetime, margin_s: float, end_utc
         One per device with at least two readings, in order of name.
     """
     kept = (
-        power.select("device", ((pl.col("ts_utc") - start_utc).dt.total_microseconds() / 1e6).alias("t"), "power_w")
+        power.select(
+            "device",
+            ((pl.col("ts_utc").cast(pl.Datetime("us", "UTC")) - start_utc).dt.total_microseconds() / 1e6).alias("t"),
+            "power_w",
+        )
         .filter(
             pl.col("power_w").is_finite(),
             pl.col("t").is_between(-margin_s, (end_utc - start_utc).total_seconds() + margin_s),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from joulebook.occupancy import Series
-from joulebook.phase_regression import Fit, Sensor, batched
+from joulebook.phase_regression import Fit, Sensor, batched, inverted
 from joulebook.phase_timeline import Floats, Timeline
 
 MIN_READINGS = 2
@@ -123,12 +123,11 @@ def _groups(fit: Fit, energy: Floats, free: NDArray[np.bool_]) -> list[NDArray[n
         sums = np.array([np.isin(np.arange(size), g) for g in groups], dtype=float)
         total, between = sums @ energy, sums @ cov @ sums.T
         se = np.sqrt(np.maximum(np.diag(between), 0))
-        bad = se / np.maximum(total, 1e-12) / MAX_RELATIVE_SE
-        for i, g in enumerate(groups):
-            if free[g].all() or (len(g) == 1 and fit.columns[g[0]] == 0):
-                bad[i] = 0.0
-            elif len(g) == 1 and fit.vif[g[0]] > MAX_VIF:
-                bad[i] = max(float(bad[i]), float(fit.vif[g[0]] / MAX_VIF))
+        gram = sums @ fit.gram @ sums.T
+        inflation = np.diag(gram) * np.diag(inverted(gram))
+        bad = np.maximum(se / np.maximum(total, 1e-12) / MAX_RELATIVE_SE, inflation / MAX_VIF)
+        alone = np.array([free[g].all() or fit.columns[g].tolist() == [0] for g in groups])
+        bad[alone] = 0.0
         worst = int(np.argmax(bad))
         if bad[worst] <= 1:
             break

@@ -51,8 +51,6 @@ class Fit:
         Window, lag and shift of the best fit.
     shift_se_s, lag_se_s
         Their standard errors [s]; 0 where not fitted.
-    at_edge
-        Whether the best shift lies at the edge of the search.
     columns
         Label indices that are in the fit.
     power_w
@@ -62,10 +60,8 @@ class Fit:
         interval, one column a label of ``columns``.
     direct
         The same with clock and lag taken as known; 0 where a reading is in another phase.
-    vif
-        Variance inflation of each label [1].
-    correlation
-        Correlation of the estimates of the labels.
+    gram
+        Weighted products of the columns of the fit, summed over devices.
     residual_w
         Root mean square that the fit leaves, per reading [W].
     roughness_j2
@@ -79,13 +75,11 @@ class Fit:
     sensor: Sensor
     shift_se_s: float
     lag_se_s: float
-    at_edge: bool
     columns: NDArray[np.int64]
     power_w: Floats
     influence: Floats
     direct: Floats
-    vif: Floats
-    correlation: Floats
+    gram: Floats
     residual_w: float
     roughness_j2: Floats
     n: NDArray[np.int64]
@@ -140,7 +134,7 @@ def batched(influence: Floats) -> tuple[Floats, Floats]:
     """
     variance, freedom = np.zeros(influence.shape[1]), np.ones(influence.shape[1])
     for j, column in enumerate(influence.T):
-        mine = column[column != 0]
+        mine = column[np.abs(column) > 1e-9 * np.abs(column).max(initial=0.0)]
         count = min(BATCHES, len(mine) // 3)
         if count > 1:
             sums = np.add.reduceat(mine, np.linspace(0, len(mine), count, endpoint=False).astype(np.int64))
@@ -190,7 +184,7 @@ def powers(x: Floats, y: Floats, w: Floats, *, bounded: bool = True) -> tuple[Fl
     """
     xw = x * w[:, None]
     gram, xy = x.T @ xw, xw.T @ y
-    scale = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    scale = np.sqrt(np.where(np.diag(gram) > 1e-12, np.diag(gram), 1.0))
     normal = gram / scale[:, None] / scale + RIDGE * np.eye(len(gram))
     root = np.linalg.cholesky(normal)
     target = solve_triangular(root, xy / scale, lower=True)
@@ -245,16 +239,30 @@ def fit(
         moved = pull @ np.linalg.pinv(info)
         influence = direct - moved @ tilt.T
         se[:free] = np.sqrt(np.maximum(np.diag(hac(moved)), 0))
-    gram = sum(p.gram for p in parts)
-    inverse = np.linalg.pinv(gram)
-    spread = np.sqrt(np.maximum(np.diag(inverse), 1e-300))
     return Fit(
-        sensor, float(se[0]), float(se[1]), False, columns,
-        np.array([p.power for p in parts]), influence, direct, np.diag(gram) * np.diag(inverse),
-        inverse / spread[:, None] / spread, float(np.sqrt(np.mean(np.concatenate([p.error for p in parts]) ** 2))),
+        sensor, float(se[0]), float(se[1]), columns,
+        np.array([p.power for p in parts]), influence, direct, np.asarray(sum(p.gram for p in parts)), float(np.sqrt(np.mean(np.concatenate([p.error for p in parts]) ** 2))),
         np.asarray(sum(p.roughness for p in parts)),
         np.asarray(sum((p.x > 1e-3).sum(axis=0) for p in parts), dtype=np.int64), sum(len(u.t_s) for u in used),
     )  # fmt: skip
+
+
+def inverted(gram: Floats) -> Floats:
+    """Invert a Gram matrix; labels that always go together get a huge entry rather than none.
+
+    Parameters
+    ----------
+    gram
+        Symmetric matrix.
+
+    Returns
+    -------
+    ndarray
+        Its inverse, kept finite by a ridge of 1e-10.
+    """
+    scale = np.sqrt(np.where(np.diag(gram) > 1e-12, np.diag(gram), 1.0))
+    inner: Floats = np.linalg.inv(gram / scale[:, None] / scale + RIDGE * np.eye(len(gram)))
+    return inner / scale[:, None] / scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,8 +285,9 @@ def _device(one: Series, line: Timeline, sensor: Sensor, columns: NDArray[np.int
     x = _share(one, line, sensor)[:, columns]
     w = one.weight_s / one.weight_s.mean()
     power, gram, _ = powers(x, one.power_w, w)
-    inverse = np.linalg.pinv(gram)
+    inverse = inverted(gram)
     error = one.power_w - x @ power
+    # residuals of readings that pull the fit are too small
     leverage = np.clip(np.einsum("ij,jk,ik,i->i", x, inverse, x, w), 0, 0.9)
     error = error / np.sqrt(1 - leverage)
     noise = max(float(np.sqrt(np.mean(error**2))), 1e-9)

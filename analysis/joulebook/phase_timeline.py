@@ -84,9 +84,10 @@ def cut(phases: pl.DataFrame, *, start_utc: datetime, end_utc: datetime) -> Time
     """
     length_s = (end_utc - start_utc).total_seconds()
     marks = (
-        phases.drop_nulls(["phase", "start_utc", "end_utc"])
+        phases.select("phase", pl.col("start_utc", "end_utc").cast(pl.Datetime("us", "UTC")))
+        .drop_nulls()
         .select(
-            "phase",
+            pl.col("phase").cast(pl.String),
             ((pl.col("start_utc") - start_utc).dt.total_microseconds() / 1e6).clip(0, length_s).alias("a"),
             ((pl.col("end_utc") - start_utc).dt.total_microseconds() / 1e6).clip(0, length_s).alias("b"),
         )

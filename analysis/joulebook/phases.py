@@ -169,7 +169,9 @@ def _split(case: Case, total: float, *, declared: bool) -> Attribution:
     """Fit, merge what cannot be told apart, refuse what is too little, and make the parts equal the whole."""
     columns = np.flatnonzero(case.line.seconds > 0)
     fit = phase_regression.fit(case.data, case.line, case.sensor, columns=columns, reach_s=case.reach_s)
-    raw = float((fit.power_w.sum(axis=0) * case.line.seconds[columns]).sum())
+    # time that no reading saw is taken at the mean power, so that it does not scale up the rest
+    level = np.where(fit.n > 0, fit.power_w.sum(axis=0), total / case.line.breaks_s[-1])
+    raw = float(level @ case.line.seconds[columns])
     ratio = total / raw if raw > 0 else 1.0
     fits = RESCALE_RANGE[0] <= ratio <= RESCALE_RANGE[1]
     parts = phase_parts.find(case, fit)

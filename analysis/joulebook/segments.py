@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import changepoints, states, stats, totals, trust, warmup
+from joulebook import levels, states, stats, totals, trust, warmup
 from joulebook.findings import Finding, Severity
 from joulebook.schema import TABLES
 
@@ -24,15 +24,6 @@ MIN_STABLE_S: Final = 60.0
 
 CV_LIMIT: Final = 0.25
 """Coefficient of variation above which a segment is not stable; 0.05 to 0.2 is usual in training."""
-
-TOLERANCE_RATIO: Final = 0.01
-"""Levels closer than this are one; a stable segment drifts by less."""
-
-STAIR_RATIO: Final = 0.03
-"""Steps smaller than this share of the level, three or more levels in one direction, are a drift."""
-
-DRIFT_ERRORS: Final = 4.0
-"""Standard errors that a drift must exceed to be one."""
 
 GAP_PERIODS: Final = 3.0
 """Silence longer than this many usual steps ends every segment."""
@@ -137,37 +128,6 @@ def _jobs(log: _Log) -> Iterator[tuple[int, int]]:
     yield from _stretches(~rest, log.gap_before)
 
 
-def _levels(log: _Log, picked: Indices) -> list[tuple[int, int]]:
-    """Return the stretches of one level, or of one drift, among the picked readings, as positions in ``picked``."""
-    levels: list[tuple[int, int, float]] = []
-    for first, end, mean in changepoints.find(log.watts[picked]).frame.select("first", "end", "mean").iter_rows():
-        start, stop, level = levels[-1] if levels else (0, 0, mean)
-        if levels and abs(mean - level) <= TOLERANCE_RATIO * abs(level):
-            weights = (stop - start, end - first)
-            levels[-1] = (start, end, float(np.average((level, mean), weights=weights)))
-        else:
-            levels.append((first, end, mean))
-    return _stairs(levels)
-
-
-def _stairs(levels: list[tuple[int, int, float]]) -> list[tuple[int, int]]:
-    """Join small steps in one direction: a drift cut in levels is still a drift."""
-    means = np.array([mean for _, _, mean in levels])
-    steps = np.diff(means) / np.abs(means[:-1])
-    small = np.abs(steps) <= STAIR_RATIO
-    joined = small[1:] & small[:-1] & (steps[1:] * steps[:-1] > 0.0)
-    glued = np.zeros(steps.size, np.bool_)
-    glued[1:] |= joined
-    glued[:-1] |= joined
-    out: list[tuple[int, int]] = []
-    for k, (first, end, _) in enumerate(levels):
-        if k > 0 and glued[k - 1]:
-            out[-1] = (out[-1][0], end)
-        else:
-            out.append((first, end))
-    return out
-
-
 def _work(log: _Log, first: int, end: int, limits: tuple[float, float]) -> Iterator[_Piece]:
     """Yield warm-up, stable and transient pieces of one job."""
     inside = np.arange(first, end)
@@ -182,38 +142,13 @@ def _work(log: _Log, first: int, end: int, limits: tuple[float, float]) -> Itera
         steady = int(np.searchsorted(log.seconds, (start.start_utc - log.stamps[0]).total_seconds() - 1e-9))
         yield _Piece("warmup", first, steady, start.reason)
         begin, picked = steady, picked[picked >= steady]
-    pieces = _levels(log, picked) if picked.size > 2 else [(0, picked.size)]
+    pieces = levels.find(log.watts[picked]) if picked.size > 2 else [(0, picked.size)]
     for a, b in pieces:
         left = begin if a == 0 else int(picked[a])
         right = int(picked[b - 1]) + 1 if b == picked.size else int(picked[b])
-        kind, reason = _steadiness(log, picked[a:b], *limits)
+        mine = picked[a:b]
+        kind, reason = levels.judge(log.seconds[mine], log.watts[mine], min_stable_s=limits[0], cv_limit=limits[1])
         yield _Piece(kind, left, right, reason)
-
-
-def _steadiness(log: _Log, picked: Indices, min_stable_s: float, cv_limit: float) -> tuple[str, str]:
-    """Return kind and reason of a stretch of one level."""
-    watts, seconds = log.watts[picked], log.seconds[picked]
-    lasts = float(seconds[-1] - seconds[0]) if picked.size else 0.0
-    if lasts < min_stable_s:
-        return "transient", f"lasts {lasts:.0f} s, a stable segment at least {min_stable_s:.0f} s"
-    mean, sd = float(watts.mean()), float(watts.std(ddof=1))
-    if sd == 0.0:
-        return "transient", "all readings are equal: the sensor may be stuck"
-    if sd > cv_limit * mean:
-        return "transient", f"variation {sd / mean:.2f} of the mean is above the limit of {cv_limit:g}"
-    slope = _slope(seconds, watts)
-    drift = slope * lasts
-    left = watts - slope * (seconds - seconds.mean())
-    error = np.sqrt(12.0 * stats.long_run_variance(left) / watts.size)
-    if abs(drift) > max(TOLERANCE_RATIO * mean, DRIFT_ERRORS * error):
-        return "transient", f"drifts by {drift / mean:+.1%}"
-    return "stable", f"one level for {lasts:.0f} s"
-
-
-def _slope(seconds: Array, watts: Array) -> float:
-    centered = seconds - seconds.mean()
-    spread = float(centered @ centered)
-    return float(centered @ (watts - watts.mean())) / spread if spread > 0.0 else 0.0
 
 
 def _pieces(log: _Log, limits: tuple[float, float]) -> list[_Piece]:
@@ -261,7 +196,7 @@ def _row(log: _Log, piece: _Piece, scope: str) -> dict[str, float | int | str | 
         "mean_hi": mean.hi,
         "sd_w": sd,
         "cv_ratio": sd / mean.value if sd and mean.value else None,
-        "slope_w_per_s": _slope(log.seconds[picked], watts) if watts.size > 2 else None,
+        "slope_w_per_s": levels.slope(log.seconds[picked], watts) if watts.size > 2 else None,
         "reason": "; ".join(r for r in (piece.reason, mean.reason) if r),
     }
 

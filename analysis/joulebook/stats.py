@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy import fft
 from scipy import stats as distributions
 
+from joulebook import autoregression
 from joulebook.findings import Estimate
 
 Array = npt.NDArray[np.float64]
@@ -30,9 +30,6 @@ MEAN_INTERVAL_MIN_N_EFF: Final = 10.0
 MEAN_INTERVAL_FLAG_N_EFF: Final = 30.0
 """Independent readings below which the interval of a mean is doubtful: nominal 95 % covers about 91 to 93 %."""
 
-AR_MAX_ORDER: Final = 20
-"""Largest autoregressive order that is tried."""
-
 TRIMMED_RATIO: Final = 0.95
 """Share of the differences, smallest first, that make the noise scale."""
 
@@ -41,9 +38,6 @@ TRIMMED_VARIANCE: Final = 0.7588
 
 LARGEST_SAMPLE: Final = 100_000
 """Values above which the interval of a mean is made from block means."""
-
-LARGEST_AR_SUM: Final = 0.999
-"""Sum of the autoregressive coefficients to which the small-sample correction may push: 1 would be a random walk."""
 
 CONFIDENCE: Final = 0.95
 """Level of every interval."""
@@ -191,51 +185,6 @@ def lag1(values: npt.ArrayLike) -> float:
     return float(autocorrelation(values, 1)[1])
 
 
-@njit(cache=True)
-def _burg(values: Array, max_order: int) -> tuple[Array, Array]:
-    """Return the residual variance and the sum of the coefficients of AR(0), AR(1), … by Burg's recursion."""
-    n = values.size
-    forward = values.copy()
-    backward = values.copy()
-    coefficients = np.zeros(max_order + 1)
-    variances = np.zeros(max_order + 1)
-    sums = np.zeros(max_order + 1)
-    variances[0] = np.dot(values, values) / n
-    for order in range(1, max_order + 1):
-        cross = 0.0
-        power = 0.0
-        for t in range(order, n):
-            cross += forward[t] * backward[t - 1]
-            power += forward[t] ** 2 + backward[t - 1] ** 2
-        reflection = 2.0 * cross / power if power > 0.0 else 0.0
-        previous = coefficients.copy()
-        coefficients[order] = reflection
-        for k in range(1, order):
-            coefficients[k] = previous[k] - reflection * previous[order - k]
-        for t in range(n - 1, order - 1, -1):
-            old = forward[t]
-            forward[t] = old - reflection * backward[t - 1]
-            backward[t] = backward[t - 1] - reflection * old
-        variances[order] = variances[order - 1] * (1.0 - reflection * reflection)
-        sums[order] = coefficients[1 : order + 1].sum()
-    return variances, sums
-
-
-def _autoregressive_variance(array: Array) -> float:
-    """Return the long-run variance of centred values by the AR model that the corrected AIC picks."""
-    n = array.size
-    largest = int(min(AR_MAX_ORDER, 10.0 * math.log10(n), n / 5))
-    variances, sums = _burg(array, max(largest, 0))
-    orders = np.arange(variances.size)
-    floor = np.finfo(np.float64).tiny
-    criterion = n * np.log(np.maximum(variances, floor)) + 2.0 * (orders + 1) * n / np.maximum(n - orders - 2, 1)
-    best = int(np.argmin(criterion))
-    correction = n / max(n - best - 1, 1)
-    # The mean is estimated too, which pulls the sum of the coefficients down by about (1 + 3 sum) / n (Kendall 1954).
-    total = min(sums[best] + (1.0 + 3.0 * sums[best]) / n, max(sums[best], LARGEST_AR_SUM)) if best else 0.0
-    return float(variances[best] * correction / max((1.0 - total) ** 2, 1e-12))
-
-
 def long_run_variance(values: npt.ArrayLike) -> float:
     """Return the long-run variance: n times the variance of the mean of n such values.
 
@@ -265,7 +214,7 @@ def long_run_variance(values: npt.ArrayLike) -> float:
     if array.size < 3 or np.ptp(array) == 0.0:
         return 0.0
     blocks, width = _blocks(array)
-    return _autoregressive_variance(blocks - blocks.mean()) * width
+    return autoregression.long_run_variance(blocks - blocks.mean()) * width
 
 
 def _blocks(array: Array) -> tuple[Array, int]:

@@ -117,14 +117,14 @@ def between_instants(stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s
     """
     step = np.diff(stamp_s)
     jump = np.diff(power_w)
-    keep = (step > 0) & (step <= limit_s + STAMP_TOLERANCE_S)
+    kept = (step > 0) & (step <= limit_s + STAMP_TOLERANCE_S)
+    keep = slice(None) if kept.all() else kept  # most logs are whole: views then, no copies
     step, jump = step[keep], jump[keep]
     # Half of the squared jump is the variance of a signal that forgets itself within a step; for one that wanders or
     # jumps once it is a sixth of that, so this errs on the wide side.
-    unseen = np.clip(step - seen_s, 0.0, None)
-    return Stretches(
-        stamp_s[:-1][keep], stamp_s[1:][keep], power_w[:-1][keep], power_w[1:][keep], unseen * step * jump**2 / 2
-    )
+    unseen = step if seen_s == 0 else np.clip(step - seen_s, 0.0, None)
+    variance = unseen * step * (jump * jump) * 0.5
+    return Stretches(stamp_s[:-1][keep], stamp_s[1:][keep], power_w[:-1][keep], power_w[1:][keep], variance)
 
 
 def held(stamp_s: Floats, power_w: Floats, *, limit_s: float = np.inf) -> Stretches:

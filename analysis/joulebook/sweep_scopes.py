@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from joulebook.findings import Finding, Severity
-from joulebook.sweet_spot import AS_GOOD_RATIO, SweetSpot
+from joulebook.sweet_spot import SweetSpot
+from joulebook.sweet_spot_rules import AS_GOOD_RATIO
 
 
 def between(narrow: SweetSpot, wide: SweetSpot, *, names: tuple[str, str] = ("board", "node")) -> Finding:

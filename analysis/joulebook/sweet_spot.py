@@ -8,25 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import objectives, optimum_place, pareto, sweep_points
+from joulebook import objectives, pareto, sweep_points
 from joulebook.findings import Finding, Severity
 from joulebook.objectives import ENERGY_TO_TARGET, Objective
 from joulebook.schema import table
 from joulebook.sweep_points import Array, Points
+from joulebook.sweet_spot_rules import AS_GOOD_RATIO, Verdict, judge
 
 Mask = npt.NDArray[np.bool_]
 
-LEAST_SETTINGS = 4
-"""Fewer settings than this show no minimum: three points always have one."""
-LEAST_REPEATS = 3
-"""Runs at the best setting below which its spread is not known well enough (also the least for comparisons)."""
-AS_GOOD_RATIO = 0.03
-"""A setting that costs at most so much more than the best is as good: about the run-to-run difference of most nodes."""
-FLAT_SHARE_RATIO = 0.5
-"""Share of the settings that may be best before the curve counts as flat."""
 SET_LEVEL = 0.95
-EDGE_PROBABILITY = 0.05
-"""Chance of a minimum at the end of the range from which a minimum inside it is no longer claimed."""
 DRAWS = 4000
 """Draws: 0.3 points of standard error on a 95 % bound."""
 
@@ -55,16 +46,6 @@ class SweetSpot:
     def status(self) -> str:
         """``found``, ``flat``, ``edge``, ``too-few`` or ``refused``."""
         return str(self.row["status"][0])
-
-
-@dataclass(frozen=True)
-class _Judged:
-    x: float | None
-    lo: float | None
-    hi: float | None
-    value: float | None
-    status: str
-    reason: str
 
 
 def find(runs: pl.DataFrame, *, objective: Objective | str = ENERGY_TO_TARGET, seed: int = 0) -> SweetSpot:
@@ -122,13 +103,14 @@ def find(runs: pl.DataFrame, *, objective: Objective | str = ENERGY_TO_TARGET, s
     with np.errstate(invalid="ignore"):
         mean = goal.cost(np.exp(energy.mean[usable]), np.exp(time.mean[usable]))
         costs = goal.cost(np.exp(energy.sample[:, usable]), np.exp(time.sample[:, usable]))
-    known_spread = np.isfinite(energy.se[usable])
+    error = np.fmax(energy.se, time.se)[usable] if goal.about_time else energy.se[usable]
+    known_spread = np.isfinite(error)
     settings = _settings(x, n[usable], mean, costs, known_spread)
     settings = settings.with_columns(
         energy_j=pl.Series(np.exp(energy.mean[usable])), time_s=pl.Series(np.exp(time.mean[usable])).fill_nan(None)
     )
     settings = pareto.front(settings, energy="energy_j", time="time_s")
-    judged = _judge(settings, costs, known_spread, energy.se[usable])
+    judged = judge(settings, costs, known_spread, error)
     return SweetSpot(_row(goal, judged), settings, _finding(goal, judged))
 
 
@@ -146,7 +128,14 @@ def _drawn(runs: pl.DataFrame, goal: Objective, seed: int) -> tuple[_Draws, _Dra
     Tokens to target are drawn once and enter both, so that a setting's energy and time move together.
     """
     rng = np.random.default_rng(seed)
-    noise = sweep_points.noise_of
+    # Repeats show all of the error that differs between settings; what their measurement intervals hold beyond it is
+    # the instrument's, moves all settings alike and must not blur which is best.
+    repeated = runs.height > runs["x"].n_unique()
+    unknown = pl.lit(None, pl.Float64)
+
+    def noise(name: str) -> pl.Expr:
+        return unknown if repeated else sweep_points.noise_of(name)
+
     energy = sweep_points.of(runs, pl.col("energy_per_token_j"), noise("energy_per_token_j"))
     per_token = pl.col("energy_per_token_j") / pl.col("mean_power_w")
     spread = (noise("energy_per_token_j").pow(2) + noise("mean_power_w").pow(2)).sqrt()
@@ -208,86 +197,14 @@ def _settings(x: Array, n: npt.NDArray[np.int64], mean: Array, costs: Array, kno
     ).with_columns(pl.col("value_lo", "value_hi").fill_nan(None))  # fmt: skip
 
 
-def _judge(settings: pl.DataFrame, costs: Array, known: Mask, error: Array) -> _Judged:
-    """Return place, interval and status, or why there is none: the rules in the order in which they speak."""
-    x, mean = settings["x"].to_numpy(), settings["value"].to_numpy()
-    best = int(np.argmin(mean))
-    at, value, last = float(x[best]), float(mean[best]), x.size - 1
-    if x.size < LEAST_SETTINGS:
-        why = f"too few settings: {x.size}, at least {LEAST_SETTINGS} are needed to see a minimum"
-        return _Judged(at, None, None, value, "too-few", f"{why}; {at:g} is the least of those tried")
-    if best in (0, last):
-        return _edge(at, best == 0, value)
-    repeats = int(settings["repeats"][best])
-    if repeats < LEAST_REPEATS or not known.all():
-        why = f"too few repeats: {repeats} at {at:g}, at least {LEAST_REPEATS} are needed to know the spread"
-        return _Judged(at, None, None, value, "too-few", f"{why}; {at:g} is the least of those tried")
-    return _inside(settings, costs, error)
-
-
-def _inside(settings: pl.DataFrame, costs: Array, error: Array) -> _Judged:
-    """Return what can be said of a minimum inside the range whose spread is known."""
-    x, mean = settings["x"].to_numpy(), settings["value"].to_numpy()
-    best = int(np.argmin(mean))
-    at, value = float(x[best]), float(mean[best])
-    chosen = settings["in_best_set"].to_numpy()
-    if chosen.mean() > FLAT_SHARE_RATIO:
-        return _flat(x[chosen], at, value, "cannot be told apart by these runs")
-    alike = settings["as_good"].to_numpy()
-    if alike.mean() > FLAT_SHARE_RATIO:
-        return _flat(x[alike], at, value, f"within {AS_GOOD_RATIO:.0%} of the least")
-    p_best = settings["p_best"].to_numpy()
-    if max(p_best[0], p_best[-1]) >= EDGE_PROBABILITY:
-        low = bool(p_best[0] > p_best[-1])
-        return _near_edge(x[chosen], at, value, low)
-    return _found(x, mean, costs, error, chosen)
-
-
-def _found(x: Array, mean: Array, costs: Array, error: Array, chosen: Mask) -> _Judged:
-    """Return a minimum inside the range: between the settings where the curve is smooth, else among them."""
-    best = int(np.argmin(mean))
-    names = ", ".join(f"{v:g}" for v in x[chosen])
-    place = optimum_place.fit(x, mean, costs, error)
-    if place is None:
-        why = f"among the settings tried, one of {names} (95 %); the curve is too ragged for a place between them"
-        ends = float(x[chosen].min()), float(x[chosen].max())
-        return _Judged(float(x[best]), *ends, float(mean[best]), "found", why)
-    why = f"least among those tried at {x[best]:g}; 95 % set {names}"
-    # A second valley that may be the best lies outside of the curve around the first.
-    apart = x[chosen & (np.abs(np.arange(x.size) - best) > 1)]
-    ends = min([place.lo, *apart]), max([place.hi, *apart])
-    return _Judged(place.x, float(ends[0]), float(ends[1]), place.value, "found", why)
-
-
-def _edge(at: float, low: bool, value: float) -> _Judged:
-    """Return a minimum at the end of the range: only one side of its interval is known."""
-    side, bound = ("below", "at most") if low else ("above", "at least")
-    why = f"minimum at the edge: the best is {bound} {at:g}; extend the sweep {side} {at:g}"
-    return _Judged(at, None if low else at, at if low else None, value, "edge", why)
-
-
-def _near_edge(chosen: Array, at: float, value: float, low: bool) -> _Judged:
-    """Return a minimum inside the range that cannot be told from the range's end."""
-    end, side = (chosen[0], "below") if low else (chosen[-1], "above")
-    lo, hi = (None, float(chosen[-1])) if low else (float(chosen[0]), None)
-    why = f"the least is at {at:g}, but {end:g} at the edge may be as low: extend the sweep {side} {end:g}"
-    return _Judged(at, lo, hi, value, "edge", why)
-
-
-def _flat(alike: Array, at: float, value: float, why: str) -> _Judged:
-    lo, hi = float(alike.min()), float(alike.max())
-    names = ", ".join(f"{v:g}" for v in alike)
-    return _Judged(at, lo, hi, value, "flat", f"flat: any of {names} is as good ({why})")
-
-
-def _refused(goal: Objective) -> _Judged:
+def _refused(goal: Objective) -> Verdict:
     needs = ["energy_per_token_j", *(["mean_power_w"] if goal.about_time else [])]
     needs += ["tokens_to_target"] if goal.basis == "target" else []
     why = f"no setting has what {goal.name} needs: {', '.join(needs)}"
-    return _Judged(None, None, None, None, "refused", why)
+    return Verdict(None, None, None, None, "refused", why)
 
 
-def _row(goal: Objective, judged: _Judged) -> pl.DataFrame:
+def _row(goal: Objective, judged: Verdict) -> pl.DataFrame:
     schema = {c: t for c, t in table("sweet_spots").schema.items() if c != "sweep"}
     row = (goal.name, judged.x, judged.lo, judged.hi, judged.value, judged.status, judged.reason)
     return pl.DataFrame([row], schema=schema, orient="row")
@@ -301,7 +218,7 @@ def _no_settings() -> pl.DataFrame:
     return pl.DataFrame(schema=schema)
 
 
-def _finding(goal: Objective, judged: _Judged) -> tuple[Finding, ...]:
+def _finding(goal: Objective, judged: Verdict) -> tuple[Finding, ...]:
     if judged.status == "found":
         return ()
     severity = (

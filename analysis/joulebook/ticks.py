@@ -1,15 +1,17 @@
-"""One power over the devices of a scope, added tick by tick with the stamps as they are: what clocks are compared by."""
+"""One power over the devices of a scope, added tick by tick, stamps untouched: what clocks are compared by."""
 
 from __future__ import annotations
 
 import polars as pl
+
+from joulebook.schema import UTC
 
 TICK_SHARE = 0.5
 """Share of the sampling period within which readings of several devices belong to one tick: half a period is the
 furthest a reading can be from its own tick without being nearer to the next."""
 
 _SCHEMA = {
-    "ts_utc": pl.Datetime("us", "UTC"),
+    "ts_utc": UTC,
     "span_s": pl.Float64,
     "power_w": pl.Float64,
     "devices": pl.UInt32,
@@ -50,7 +52,7 @@ def total(power: pl.DataFrame) -> pl.DataFrame:
     if missing:
         raise ValueError(f"power: no column {', '.join(missing)}; it has {', '.join(power.columns)}")
     span = pl.col("span_s").cast(pl.Float64) if "span_s" in power.columns else pl.lit(None, pl.Float64)
-    rows = power.select("device", pl.col("ts_utc").cast(_SCHEMA["ts_utc"]), span.alias("span_s"), "power_w")
+    rows = power.select("device", pl.col("ts_utc").cast(UTC), span.alias("span_s"), "power_w")
     rows = rows.drop_nulls(["ts_utc", "power_w"]).sort("ts_utc", "device")
     devices = rows["device"].n_unique()
     if devices <= 1:
@@ -59,7 +61,7 @@ def total(power: pl.DataFrame) -> pl.DataFrame:
         rows.with_columns(_tick(rows).alias("tick"))
         .group_by("tick", maintain_order=True)
         .agg(
-            pl.col("ts_utc").dt.epoch("us").mean().round().cast(pl.Int64).cast(_SCHEMA["ts_utc"]),
+            pl.col("ts_utc").dt.epoch("us").mean().round().cast(pl.Int64).cast(UTC),
             pl.col("span_s").max(),
             pl.col("power_w").sum(),
             pl.col("device").n_unique().cast(pl.UInt32).alias("devices"),
@@ -71,7 +73,7 @@ def total(power: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tick(rows: pl.DataFrame) -> pl.Series:
-    """Number the ticks: a new one starts where the step from the previous reading exceeds half of a period.
+    """Return each row's tick: a new one starts where the step from the previous reading exceeds half of a period.
 
     The readings of one tick follow each other closely, so the step between neighbours, not the distance from a
     rounded time, separates ticks: no tick is cut by a rounding border. Where the devices are read evenly spread over
@@ -79,9 +81,10 @@ def _tick(rows: pl.DataFrame) -> pl.Series:
     """
     period = rows.select(pl.col("ts_utc").diff().over("device").dt.total_microseconds().median()).item()
     if not period:
-        return rows["ts_utc"].dt.epoch("us")
+        # one reading of each device: one tick
+        return pl.repeat(0, len(rows), eager=True)
     step = rows["ts_utc"].diff().dt.total_microseconds().fill_null(0)
     apart = (step > TICK_SHARE * period).cum_sum()
     since = rows["ts_utc"].dt.epoch("us") - rows["ts_utc"].dt.epoch("us")[0]
     spread = int(apart[-1]) + 1 < TICK_SHARE * int(since[-1]) / period
-    return (since / period).floor().cast(pl.Int64) if spread else apart
+    return pl.Series((since / period).floor().cast(pl.Int64)) if spread else pl.Series(apart)

@@ -79,10 +79,11 @@ def series(power: pl.DataFrame) -> pl.DataFrame:
     """
     check(power)
     load = pl.col("utilization_ratio") if "utilization_ratio" in power.columns else pl.lit(None, pl.Float64)
-    known = power.select("device", "ts_utc", "power_w", load.alias("utilization_ratio")).drop_nulls("power_w")
+    columns = ("device", "ts_utc", "power_w", load.alias("utilization_ratio").cast(pl.Float64))
+    known = power.lazy().filter(pl.col("power_w").is_not_null()).sort("ts_utc").select(*columns).collect()
     devices = known["device"].n_unique()
     if devices <= 1:
-        return known.drop("device").sort("ts_utc")
+        return known.drop("device")
     period_us = max(round(period_s(known) * 1e6), 1)
     binned = known.with_columns(pl.col("ts_utc").dt.truncate(f"{period_us}us")).group_by("ts_utc", "device")
     means = binned.agg(pl.col("power_w").mean(), pl.col("utilization_ratio").mean())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,9 +23,13 @@ CELL_SECONDS = 600
 """Time that one cell may take [s]: notebooks read finished tables, minutes mean that something hangs."""
 
 
+AT_ONCE = 2
+"""Notebooks executed side by side: each is a process that mostly starts up."""
+
+
 @dataclass(frozen=True)
 class Template:
-    """A notebook and the tables of which one must have rows for it to say anything; without tables it always applies."""
+    """A notebook, and the tables of which one must have rows for it to say anything; without tables it applies."""
 
     name: str
     tables: tuple[str, ...] = ()
@@ -51,7 +56,7 @@ class _OwnKernel(AsyncKernelManager):
     """The kernel of the running interpreter, whatever kernelspecs are or are not registered."""
 
     @cached_property
-    def kernel_spec(self) -> KernelSpec:  # type: ignore[override]
+    def kernel_spec(self) -> KernelSpec:
         """The spec of ipykernel in this interpreter."""
         return KernelSpec(**get_kernel_dict())
 
@@ -136,24 +141,22 @@ def execute_all(
         The executed notebooks.
     """
     names = applicable(store)
-    made = []
     for known in TEMPLATES:
-        out = folder / f"{known.name}.ipynb"
         if known.name not in names:
-            out.unlink(missing_ok=True)
-            continue
-        told(f"notebook {known.name}")
-        made.append(execute(template(known.name), out, {"store_path": os.path.relpath(store_path, folder)}))
-    return made
+            (folder / f"{known.name}.ipynb").unlink(missing_ok=True)
+    given = {"store_path": os.path.relpath(store_path, folder)}
+    told(f"notebooks {', '.join(names)}")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda name: execute(template(name), folder / f"{name}.ipynb", given), names))
 
 
 def _settle(out: Path) -> None:
     """Take out times, paths and random names, so that the same study gives the same notebook."""
-    book = nbformat.read(out, as_version=4)
+    book = nbformat.read(out, as_version=4)  # type: ignore[no-untyped-call]
     book.metadata.pop("papermill", None)
     for i, cell in enumerate(book.cells):
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
         if "injected-parameters" in cell.metadata.get("tags", []):
             cell["id"] = f"parameters-{i}"
-    nbformat.write(book, out)
+    nbformat.write(book, out)  # type: ignore[no-untyped-call]

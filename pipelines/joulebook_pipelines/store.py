@@ -320,6 +320,22 @@ class Store:
             [start_utc.isoformat(), end_utc.isoformat()],
         )
 
+    def witnesses(self, run_id: str, *, margin_s: float = 0.0) -> dict[tuple[str, str], pl.DataFrame]:
+        """Return the power of a run by instruments that were not chosen, by scope and file."""
+        frame = self.sql(
+            """select i.scope, s.path, r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j from instruments i
+            join sources s on s.source_id = i.source_id
+            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+            join aligned_runs u on u.run_id = i.run_id
+            where i.run_id = ? and not i.chosen and i.scope not in ('', 'part') and (r.power_w is not null or r.energy_j is not null)
+                and i.reason not like 'part of%'
+                and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
+            order by i.scope, s.path, r.device, r.ts_utc""",
+            [run_id, round(margin_s * 1e6), round(margin_s * 1e6)],
+        )
+        parts = frame.partition_by("scope", "path", as_dict=True, include_key=False, maintain_order=True)
+        return {(str(scope), str(path)): rows for (scope, path), rows in parts.items()}
+
     def inlet_by_run(self) -> pl.DataFrame:
         """Return ``run_id, inlet_c``: the mean inlet temperature of each run where it was logged."""
         return self.sql(

@@ -11,9 +11,8 @@ X = np.array([8.0, 16, 32, 64, 128, 256])
 
 def runs(tokens: np.ndarray, *, noise: float = 0.02, repeats: int = 5, seed: int = 0) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
-    return pl.DataFrame(
-        {"x": np.tile(X, repeats), "tokens_to_target": np.tile(tokens, repeats) * np.exp(noise * rng.standard_normal(X.size * repeats))}
-    )  # fmt: skip
+    spread = np.exp(noise * rng.standard_normal(X.size * repeats))
+    return pl.DataFrame({"x": np.tile(X, repeats), "tokens_to_target": np.tile(tokens, repeats) * spread})
 
 
 def test_law_is_found_and_covered() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joulebook import energy
+from joulebook import carbon, energy
 from joulebook.findings import Severity
 
 T0 = datetime(2026, 3, 3, 9, tzinfo=UTC)
@@ -96,14 +96,19 @@ def test_hour_of_the_guide():
     rows = [(a, p, "gpu:0") for a, p in zip(t, gpu, strict=True)] + [
         (a, p, "cpu:0") for a, p in zip(t, cpu, strict=True)
     ]
-    got = integrate(frame(rows), 0, 3590)
-    kwh = dict(got.frame.select("device", pl.col("energy_j") / 3.6e6).iter_rows())
-    assert round(kwh["gpu:0"], 7) == 0.2704117
-    assert round(kwh["cpu:0"], 7) == 0.0601422
-    assert round(kwh[""], 3) == 0.331
-    # The printed product is that of the printed sum: 0.331 · 1.5; unrounded it is 0.4958.
-    assert round(0.331 * 1.5 + 1e-9, 3) == 0.497
-    assert kwh[""] * 1.5 == pytest.approx(0.497, rel=3e-3)
+    kwh = {
+        end: dict(integrate(frame(rows), 0, end).frame.select("device", pl.col("energy_j") / 3.6e6).iter_rows())
+        for end in (3590, 3600)
+    }
+    # The example's figures by card are those between the first and the last reading.
+    assert round(kwh[3590]["gpu:0"], 7) == 0.2704117
+    assert round(kwh[3590]["cpu:0"], 7) == 0.0601422
+    assert round(kwh[3590][""], 3) == round(kwh[3600][""], 3) == 0.331
+    # Its 0.497 is that of the whole hour, with the last reading held for its period: to the last reading it is 0.496.
+    whole = integrate(frame(rows), 0, 3600)
+    assert round(carbon.facility_energy(whole.total, 1.5).value / 3.6e6, 3) == 0.497
+    assert round(carbon.facility_energy(integrate(frame(rows), 0, 3590).total, 1.5).value / 3.6e6, 3) == 0.496
+    assert "outer readings held 10 s" in whole.total.method
 
 
 # What readings speak for.

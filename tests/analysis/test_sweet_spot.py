@@ -111,3 +111,10 @@ def test_second_valley_widens_the_interval() -> None:
     spot = per_token(sweep([4.0, 3, 2.0, 3, 4, 3, 2.005, 3, 4], noise=0.01))
     row = spot.row.row(0, named=True)
     assert row["x_lo"] <= 4 and row["x_hi"] >= 64
+
+
+def test_error_of_the_instrument_does_not_blur_which_is_best() -> None:
+    runs = sweep(VALLEY)
+    energy = pl.col("energy_per_token_j")
+    told = runs.with_columns(energy_per_token_j_lo=energy * 0.9, energy_per_token_j_hi=energy * 1.1)
+    assert per_token(told).row.equals(per_token(runs).row)

@@ -6,6 +6,7 @@ import re
 import resource
 import time
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +115,7 @@ def annotated_f1(truth, found, margin=5):
 def covering(truth, found, n):
     def parts(changes):
         edges = [0, *sorted({c for c in changes if 0 < c < n}), n]
-        return list(zip(edges[:-1], edges[1:], strict=True))
+        return list(pairwise(edges))
 
     def overlap(a, b):
         inner = min(a[1], b[1]) - max(a[0], b[0])

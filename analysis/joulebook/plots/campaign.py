@@ -65,6 +65,8 @@ def campaign(changes: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
 def _waterfall(ax: Axes, rows: pl.DataFrame, *, names: bool, reason_length: int) -> None:
     look.dress(ax, grid="x")
     known = [v for v in (*rows["before"].to_list(), *rows["after"].to_list()) if v is not None]
+    if not known:
+        ax.set_xticks([])
     right = max(known, default=1.0) or 1.0
     left = min(known, default=0.0)
     room = max((right - left) * 0.08, right * 0.01)

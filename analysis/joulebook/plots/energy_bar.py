@@ -113,9 +113,8 @@ def _spread(names: list[tuple[str, float, float]], whole: float) -> list[float]:
         return []
     middles, widths = (np.array([n[i] for n in names], dtype=float) for i in (1, 2))
     steps = np.concatenate([[0.0], np.cumsum((widths[1:] + widths[:-1]) / 2 + _CHARACTER * whole)])
-    # pushed right from the left, pushed left from the right: their mean keeps the distances and lies between
-    pushed = np.maximum.accumulate(middles - steps) + steps
-    pulled = np.minimum.accumulate((middles - steps)[::-1])[::-1] + steps
-    at = (pushed + pulled) / 2
-    over = max(float(at[-1] + widths[-1] / 2 - whole), 0.0)
-    return [float(x) for x in at - over]
+    # pushed right from the left, pushed left from the right: the mean keeps the distances and lies between
+    free = middles - steps
+    free = (np.maximum.accumulate(free) + np.minimum.accumulate(free[::-1])[::-1]) / 2
+    free = np.clip(free, widths[0] / 2, max(whole - widths[-1] / 2 - steps[-1], widths[0] / 2))
+    return [float(x) for x in free + steps]

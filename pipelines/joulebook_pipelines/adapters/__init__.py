@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from joulebook_pipelines.adapters import (
+    codecarbon,
+    ipmitool,
+    meter_csv,
     nvidia_smi_csv,
     phases_csv,
     training_jsonl,
@@ -10,6 +13,9 @@ from joulebook_pipelines.adapters import (
 from joulebook_pipelines.logs.contract import Adapter
 
 ADAPTERS: tuple[Adapter, ...] = (
+    codecarbon.ADAPTER,
+    ipmitool.ADAPTER,
+    meter_csv.ADAPTER,
     nvidia_smi_csv.ADAPTER,
     phases_csv.ADAPTER,
     training_jsonl.ADAPTER,

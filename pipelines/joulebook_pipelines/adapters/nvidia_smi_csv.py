@@ -95,7 +95,7 @@ class _Reader:
         """Return the text cells of the block, and rejects of damage and foreign lines."""
         damage: list[pl.DataFrame] = []
         if b"\x00" in block.data:
-            block, nul = _without_nul(block)
+            block, nul = table.without_nul(block)
             damage.append(nul)
         raw = table.split(block, self.layout.names, ",", quoted=b'"' in block.data)
         frame, odd = raw.frame, raw.odd
@@ -198,16 +198,6 @@ def _card(index: pl.Series) -> pl.Series:
     """Return device names for card numbers, made once per card."""
     names = {int(i): f"gpu:{i}" for i in index.unique()}
     return index.replace_strict(names, return_dtype=pl.String)
-
-
-def _without_nul(block: Block) -> tuple[Block, pl.DataFrame]:
-    """Take runs of NUL bytes out of the lines and report each line that held one."""
-    lines = pl.Series("raw", block.lines)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    found = pl.DataFrame({"line": numbers, "raw": lines}).filter(pl.col("raw").str.contains("\x00", literal=True))
-    told = pl.format("{} NUL bytes", pl.col("raw").str.count_matches("\x00", literal=True))
-    rejects = table.whole_lines(found.with_columns(raw=told), "nul-bytes")
-    return Block(block.first_line, block.data.replace(b"\x00", b""), block.terminated), rejects
 
 
 def _parse(log: Log) -> Iterator[Part]:

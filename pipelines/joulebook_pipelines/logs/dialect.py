@@ -123,8 +123,8 @@ def looks_headerless(head: Head) -> int:
     first = next((line for line in _whole_lines(head) if line.strip()), "")
     for separator in SEPARATORS:
         row = split_line(first, separator)
-        numbers = sum(is_number(c) for c in row)
-        if len(row) >= 2 and numbers >= 1 and numbers + sum(bool(re.match(r"^\d{1,4}[-/.]\d", c)) for c in row) >= 2:
+        begins = is_number(row[0]) or bool(re.match(r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}", row[0]))
+        if len(row) >= 2 and begins and any(is_number(c) for c in row[1:]):
             return len(row)
     return 0
 

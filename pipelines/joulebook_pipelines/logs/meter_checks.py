@@ -11,6 +11,9 @@ from joulebook.findings import Finding, Severity
 CONTRADICTION = 1.5
 """Counter and integral of one meter differ by a few per cent; beyond half as much again, one of the two is wrong."""
 
+LONGEST_STEP_S = 1_800.0
+"""Across a longer step the power between two readings is not known, so it is left out on both sides."""
+
 LEAST_COUNTS = 4
 """Steps of the counter that must lie in the log before the two are compared."""
 
@@ -48,7 +51,7 @@ class Balance:
             rows = pl.concat([before, rows])
         steps = rows.select(
             s=pl.col("us").diff() / 1e6, w=(pl.col("w") + pl.col("w").shift(1)) / 2, j=pl.col("j").diff()
-        ).filter((pl.col("s") > 0) & (pl.col("j") >= 0))
+        ).filter(pl.col("s").is_between(0, LONGEST_STEP_S) & (pl.col("j") >= 0))
         self.power_j += float((steps["s"] * steps["w"]).sum())
         self.counter_j += float(steps["j"].sum())
         self.counts += int((steps["j"] > 0).sum())

@@ -14,7 +14,14 @@ from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_titles import Meaning
 from joulebook_pipelines.logs.table import Field
 
-MAIN_DEVICE = {"board": "gpu:0", "package": "cpu:0", "dram": "dram:0", "node": "node", "rack": "rack", "facility": "facility"}
+MAIN_DEVICE = {
+    "board": "gpu:0",
+    "package": "cpu:0",
+    "dram": "dram:0",
+    "node": "node",
+    "rack": "rack",
+    "facility": "facility",
+}
 """What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
 
 _ENERGIES = ("energy_j", "energy_counter_j")
@@ -28,7 +35,7 @@ _PLACES = (
     (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:node|server|system|host|machine)$", "node", "node"),
     (r"rack$", "rack", "rack"), (r"(?:facility|building|site)$", "facility", "facility"),
     (r"(?:l|phase) ?([123])$", "phase:{}", ""), (r"(?:phase )?([abc])$", "phase:{}", ""),
-    (r"inlet$", "inlet", "part"), (r"outlet$", "outlet", "part"), (r"outlet ?(\d+)$", "outlet:{}", "part"),
+    (r"fan ?(\d+)$", "fan:{}", "part"), (r"inlet$", "inlet", "part"), (r"outlet$", "outlet", "part"), (r"outlet ?(\d+)$", "outlet:{}", "part"),
 )  # fmt: skip
 _BY_HEADER = {"board", "package", "dram", "dc", "part"}
 """Scopes that a title says so plainly that the scope of the whole file does not change them."""
@@ -42,12 +49,17 @@ class Group:
     ----------
     device
         ``""`` where each row names its own.
+    total
+        Its title says that it is a sum.
+    judged
+        Scope by whose rules impossible values are told: a part of a rack's total may draw more than a chip.
     """
 
     device: str
     scope: str
     fields: tuple[Field, ...]
     total: bool = False
+    judged: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,7 +134,9 @@ def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
         return replace(frame, device=device, value=value, unit=unit)
     cleared = [_with_unit(m, options, t, where) for m, t in zip(found, dialect.titles, strict=True)]
     unread = tuple(
-        t for m, c, t in zip(found, cleared, dialect.titles, strict=True) if m.role == "quantity" and c.role != "quantity"
+        t
+        for m, c, t in zip(found, cleared, dialect.titles, strict=True)
+        if m.role == "quantity" and c.role != "quantity"
     )
     groups, counts, twice = _groups(dialect, cleared, options, rows_name_device=device is not None)
     return replace(frame, groups=groups, counts=counts, device=device, unread=(*unread, *twice))
@@ -170,14 +184,19 @@ def _with_unit(found: Meaning, options: Options, title: str, where: str) -> Mean
     )
 
 
-def _place(place: str, options: Options) -> tuple[str, str]:
-    """Return device and scope of what a title is about."""
+def is_place(about: str) -> bool:
+    """Tell whether words name a part of a machine that has a fixed device name."""
+    return any(re.fullmatch(pattern, about) for pattern, _, _ in _PLACES)
+
+
+def place(about: str, options: Options) -> tuple[str, str]:
+    """Return device and scope of what a title is about; ``""`` = the meter itself."""
     for pattern, device, scope in _PLACES:
-        if match := re.fullmatch(pattern, place):
+        if match := re.fullmatch(pattern, about):
             mine = scope if scope in _BY_HEADER or options.scope is None else options.scope
-            return device.format(*match.groups()), mine
-    if place:
-        return place.replace(" ", "-"), options.scope or ""
+            return str(device.format(*match.groups())), mine
+    if about:
+        return about.replace(" ", "-"), options.scope or ""
     scope = options.scope or ""
     return options.device or MAIN_DEVICE.get(scope, "meter"), scope
 
@@ -192,7 +211,7 @@ def _groups(
     for column, title, m in zip(dialect.names, dialect.titles, found, strict=True):
         if m.role != "quantity":
             continue
-        device, scope = _place(m.place, options)
+        device, scope = place(m.place, options)
         if rows_name_device and not m.place:
             device = ""
         mine = fields.setdefault((device, scope), [])
@@ -216,12 +235,14 @@ def _own_scope(scope: str, fields: list[Field]) -> str:
 
 def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
     """Make what lies beside a total a part of it, so that it is not added twice."""
-    main = _place("", options)[0]
+    main = place("", options)[0]
     has_power = [g for g in groups if any(f.quantity == "power_w" for f in g.fields)]
     if not any(g.device in {main, ""} for g in has_power) or len(has_power) < 2:
         return groups
     return [
-        replace(g, scope="part") if g.device not in {main, ""} and g.scope not in _BY_HEADER and g in has_power else g
+        replace(g, scope="part", judged=g.scope or "facility")
+        if g.device not in {main, ""} and g.scope not in _BY_HEADER and g in has_power
+        else g
         for g in groups
     ]
 
@@ -238,21 +259,27 @@ def from_options(dialect: Dialect, options: Options, name: str) -> Layout:
     places = {key: position(dialect, key, text, name) for key, text in wanted.items()}
     names = dialect.names
     where = f"{name}:{dialect.header_line}" if dialect.header_line else name
-    stamps = [names[places[k]] for k in ("date", "time") if k in places] or [names[places[k]] for k in ("start",) if k in places]
+    stamps = [names[places[k]] for k in ("date", "time") if k in places] or [
+        names[places[k]] for k in ("start",) if k in places
+    ]
     if not stamps and "end" not in places:
         raise LogRefusedError(f'{where}: columns must name the time, as in columns = {{ time = "…", power_w = "…" }}')
     quantities = [k for k in wanted if k in QUANTITY_NAMES]
     if not quantities:
         raise LogRefusedError(f'{where}: columns must name at least one quantity, such as power_w = "…"')
     fields = tuple(_field_said(dialect, options, key, places[key], where) for key in quantities)
-    device, scope = _place("", options)
+    device, scope = place("", options)
     scope = _own_scope(scope, list(fields))
     if scope == "part" and options.device is None and options.scope is None:
         device = "sensor"
     rows_name = names[places["device"]] if "device" in places else None
     title_label = "start" if "start" in places and "time" not in places else None if "time" in places else "end"
     end = names[places["end"]] if "end" in places and stamps else None
-    counts = tuple((f.column, "counter" if f.quantity == "energy_counter_j" else "interval") for f in fields if f.quantity in _ENERGIES)
+    counts = tuple(
+        (f.column, "counter" if f.quantity == "energy_counter_j" else "interval")
+        for f in fields
+        if f.quantity in _ENERGIES
+    )
     return Layout(
         tuple(stamps) or (names[places["end"]],), (Group("" if rows_name else device, scope, fields),),
         end=end, label=title_label, device=rows_name, counts=counts,
@@ -269,7 +296,9 @@ def position(dialect: Dialect, key: str, text: str, name: str) -> int:
     titles = [t for t in dialect.titles if t]
     near = difflib.get_close_matches(text, titles, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    have = ", ".join(repr(t) for t in titles[:20]) or f"{len(dialect.titles)} columns without titles: use positions from 1"
+    have = (
+        ", ".join(repr(t) for t in titles[:20]) or f"{len(dialect.titles)} columns without titles: use positions from 1"
+    )
     raise LogRefusedError(f"{name}: columns.{key} = {text!r} is no column of this file{hint}; it has {have}")
 
 
@@ -290,7 +319,11 @@ def _field_said(dialect: Dialect, options: Options, key: str, at: int, where: st
 
 def _unit_in(title: str, unit_row: str, key: str) -> str:
     """Return the unit that a title says for a quantity; ``""`` where none fits."""
-    for unit in (meter_titles.meaning(title, unit_row).unit, unit_row.strip("[]() "), *re.findall(r"[\[(]\s*([^\])]+?)\s*[\])]\s*$", title)):
+    for unit in (
+        meter_titles.meaning(title, unit_row).unit,
+        unit_row.strip("[]() "),
+        *re.findall(r"[\[(]\s*([^\])]+?)\s*[\])]\s*$", title),
+    ):
         if unit and cells.factor(key, unit) is not None:
             return unit
     return ""

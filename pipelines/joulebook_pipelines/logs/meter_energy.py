@@ -70,5 +70,5 @@ def interval_s(stamps: pl.Series) -> float | None:
     steps = us.diff().drop_nulls()
     if steps.is_empty():
         return None
-    usual = int(steps.mode().min())  # type: ignore[call-overload]
+    usual = int(str(steps.mode().min()))
     return usual / 1e6 if float((steps == usual).mean() or 0.0) >= SAME_STEP_SHARE else None  # type: ignore[arg-type]

@@ -9,34 +9,43 @@ from dataclasses import dataclass
 from joulebook_pipelines.logs import cells
 
 _TIME = {
-    "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc", "horodatage",
-    "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
+    "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc",
+    "horodatage", "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
 }  # fmt: skip
-_DATE = {"date", "datum", "dato", "data", "jour", "day", "tag"}
-_CLOCK = {"uhrzeit", "heure", "hora", "klokkeslett"}
-_START = {"start", "from", "von", "begin", "beginn", "since"}
-_END = {"end", "to", "bis", "until", "ende", "stop"}
-_RELATIVE = {"elapsed", "seconds", "uptime", "sec", "secs", "relative", "runtime"}
-_VALUE = {"value", "wert", "valor", "valeur", "messwert"}
-_UNIT = {"unit", "units", "einheit", "unite", "unidad"}
-_DEVICE = {"device", "sensor", "meter", "plug", "outlet", "channel", "kanal", "gerat", "geraet", "socket", "gpu", "node", "circuit"}
-
-_POWER = {"power", "watt", "watts", "leistung", "wirkleistung", "puissance", "potencia", "potenza", "vermogen", "load", "p"}
-_ENERGY = {"energy", "energie", "energia", "verbrauch", "consumption", "zahlerstand", "zaehlerstand", "kwh", "wh", "wp", "usage"}
+_DATE = {"date", "datum", "dato", "data", "jour", "day", "tag"}  # fmt: skip
+_CLOCK = {"uhrzeit", "heure", "hora", "klokkeslett"}  # fmt: skip
+_START = {"start", "from", "von", "begin", "beginn", "since"}  # fmt: skip
+_END = {"end", "to", "bis", "until", "ende", "stop"}  # fmt: skip
+_RELATIVE = {"elapsed", "seconds", "sec", "secs", "relative"}  # fmt: skip
+_VALUE = {"value", "wert", "valor", "valeur", "messwert"}  # fmt: skip
+_UNIT = {"unit", "units", "einheit", "unite", "unidad"}  # fmt: skip
+_DEVICE = {
+    "device", "sensor", "meter", "plug", "outlet", "channel", "kanal", "gerat", "geraet", "socket", "gpu", "node",
+    "circuit",
+}  # fmt: skip
+_POWER = {
+    "power", "pwr", "watt", "watts", "leistung", "wirkleistung", "puissance", "potencia", "potenza", "vermogen",
+    "p",
+}  # fmt: skip
+_ENERGY = {
+    "energy", "energie", "energia", "verbrauch", "consumption", "zahlerstand", "zaehlerstand", "kwh", "wh", "wp",
+}  # fmt: skip
 _COUNTER = {
-    "total", "counter", "cumulative", "cumul", "cumulated", "zahlerstand", "zaehlerstand", "reading", "meter", "lifetime", "register",
-    "gesamt", "index", "accumulated",
+    "total", "counter", "cumulative", "cumul", "cumulated", "zahlerstand", "zaehlerstand", "reading", "meter",
+    "lifetime", "register", "gesamt", "index", "accumulated",
 }  # fmt: skip
-_INTERVAL = {"interval", "usage", "consumption", "verbrauch", "per", "hourly", "delta", "period", "used"}
+_INTERVAL = {"interval", "usage", "consumption", "verbrauch", "per", "hourly", "delta", "period", "used"}  # fmt: skip
 _FILLER = {
-    "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average", "mean", "current",
-    "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges", "value", "readings", "of", "act", "wirk",
-    "momentan", "aktuelle", "aktuell", "global", "total", "sum", "gesamt", "all", "overall", "summe", "mittel", "per", "delta",
+    "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average",
+    "mean", "current", "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges",
+    "value", "readings", "of", "act", "wirk", "momentan", "aktuelle", "aktuell", "global", "total", "sum", "gesamt",
+    "all", "overall", "summe", "mittel", "per", "delta",
 }  # fmt: skip
 _TOTAL = {"total", "sum", "gesamt", "all", "overall", "summe"}
 _NOT_A_READING = {
     "max", "maximum", "min", "minimum", "std", "stddev", "peak", "rated", "nominal", "co2", "cost", "price", "carbon", "emissions",
-    "efficiency", "error", "factor2", "target", "estimated", "forecast", "threshold",
+    "efficiency", "error", "target", "estimated", "forecast", "threshold", "available", "freq", "frequency", "level", "update",
+    "saving", "savings", "pct", "percent", "status", "state", "mode", "id", "norm", "edp",
 }  # fmt: skip
 _SECONDARY = {
     "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"), "volts": ("voltage_v", "V"),
@@ -49,6 +58,10 @@ _SECONDARY = {
 _BY_FAMILY = (
     "power_w", "energy_j", "apparent_power_va", "reactive_power_var", "voltage_v", "current_a", "temperature_c",
 )  # fmt: skip
+_PLAUSIBLE = re.compile(r"^[\w .,()\[\]/%°µ²+&*#'φ-]{1,60}$")
+"""A title is short and has no punctuation of sentences, JSON or logs."""
+
+_LONG_UNITS = {"kwh", "wh", "kw", "watts", "watt"}
 _SHORT = {"a", "c", "v", "j", "s", "w", "b"}
 
 
@@ -98,6 +111,8 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
     >>> meaning("n1_watts").place, meaning("psu_output_w").place
     ('n1', 'psu output')
     """
+    if not _PLAUSIBLE.match(title.strip() or "#"):
+        return Meaning()
     bare, unit = _unit_apart(title.strip().strip("#").strip())
     unit = unit or unit_row.strip("[]() ")
     words, written = _words(bare)
@@ -106,19 +121,21 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
     role = _role(words, written, unit)
     if role:
         return Meaning(role, unit=unit)
-    if not unit or not _quantity_of(unit):
+    if not unit or not quantity_of(unit):
         tail = _unit_word(written, bare)
         if tail:
-            unit, words = tail, words[:-1]
-            if words and words[-1] == "in":
-                words = words[:-1]
+            unit, words = tail, [w for w in words if w not in {tail.casefold(), "in"}]
     return _quantity(words, unit)
 
 
 def _unit_apart(title: str) -> tuple[str, str]:
     """Take a unit in brackets, or behind a comma, off the title."""
-    for pattern in (r"^(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$", r"^(.*?)\s*,\s*([A-Za-zµ°%]+)$", r"^(.*?)\s*/\s*([A-Za-zµ°%]+)$"):
-        if (match := re.match(pattern, title)) and (match[1] or _quantity_of(match[2])):
+    for pattern in (
+        r"^(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$",
+        r"^(.*?)\s*,\s*([A-Za-zµ°%]+)$",
+        r"^(.*?)\s*/\s*([A-Za-zµ°%]+)$",
+    ):
+        if (match := re.match(pattern, title)) and (match[1] or quantity_of(match[2])):
             return match[1] or title, match[2]
     return title, ""
 
@@ -126,15 +143,19 @@ def _unit_apart(title: str) -> tuple[str, str]:
 def _words(bare: str) -> tuple[list[str], list[str]]:
     """Return the words of a title, plain and as written; ``activePower1`` is three words."""
     apart = re.sub(r"(?<=[a-zäöüß]{2})(?=[A-Z])", " ", bare)
-    apart = re.sub(r"(?<=[a-z]{3})(?=\d)", " ", apart)
+    apart = re.sub(r"(?<=[A-Za-z]{3})(?=\d)", " ", apart)
     written = [w for w in re.split(r"[^0-9A-Za-zÀ-ÿµ°%]+", apart) if w]
-    plain = ["".join(c for c in unicodedata.normalize("NFKD", w.casefold()) if not unicodedata.combining(c)) for w in written]
+    plain = [
+        "".join(c for c in unicodedata.normalize("NFKD", w.casefold()) if not unicodedata.combining(c)) for w in written
+    ]
     return plain, written
 
 
 def _role(words: list[str], written: list[str], unit: str) -> str:
     said = set(words)
-    energy_or_power = bool(_quantity_of(unit)) or bool(said & (_POWER - {"p", "load"})) or bool(_unit_word(written, " ".join(written)))
+    energy_or_power = (
+        bool(quantity_of(unit)) or bool(said & (_POWER - {"p", "load"})) or bool(_unit_word(written, " ".join(written)))
+    )
     if energy_or_power:
         return ""
     if said & {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}:
@@ -162,7 +183,7 @@ def _role(words: list[str], written: list[str], unit: str) -> str:
     return ""
 
 
-def _quantity_of(unit: str) -> str:
+def quantity_of(unit: str) -> str:
     """Return the quantity whose unit this is."""
     if unit in {"%", "1"} or not unit or unit == "mwh":  # mwh in small letters is milli or mega: not known
         return ""
@@ -170,39 +191,47 @@ def _quantity_of(unit: str) -> str:
 
 
 def _unit_word(written: list[str], bare: str) -> str:
-    """Return the last word of a title where it is a unit: ``power_kW``, ``total_watts``, ``kWh``."""
+    """Return the word of a title that is a unit: the last one, as in ``power_kW``, or a long one, as in ``kWh total``."""
     last = written[-1] if written else ""
-    if not _quantity_of(last):
-        return ""
-    if last.lower() in _SHORT and len(written) > 1 and not re.search(rf"[_\s./-]{re.escape(last)}$", bare):
-        return ""
-    return last
+    short = last.lower() in _SHORT and len(written) > 1 and not re.search(rf"[_\s./-]{re.escape(last)}$", bare)
+    if quantity_of(last) and not short:
+        return last
+    return next((w for w in written if w.lower() in _LONG_UNITS), "")
 
 
 def _quantity(words: list[str], unit: str) -> Meaning:
     said = set(words)
-    by_unit = _quantity_of(unit)
+    by_unit = quantity_of(unit)
     if said & _NOT_A_READING:
         return Meaning()
     if said & {"limit", "cap"}:
         return Meaning("quantity", "power_limit_w", unit, _place(words)) if by_unit == "power_w" else Meaning()
     if {"power", "factor"} <= said or {"cos", "phi"} <= said:
-        return Meaning("quantity", "power_factor_ratio", unit or "1", _place([w for w in words if w not in {"factor", "cos", "phi"}]))
+        return Meaning(
+            "quantity",
+            "power_factor_ratio",
+            unit or "1",
+            _place([w for w in words if w not in {"factor", "cos", "phi"}]),
+        )
     secondary = next((_SECONDARY[w] for w in words if w in _SECONDARY), None)
     if by_unit == "" and secondary and not (said & _POWER and secondary[0] == "current_a"):
         quantity, usual = secondary
         return Meaning("quantity", quantity, unit or usual, _place([w for w in words if w not in _SECONDARY]))
     quantity = by_unit or ("power_w" if said & _POWER else "energy_j" if said & _ENERGY else "")
-    if not quantity and re.fullmatch(r"gpu\d*|[lp]\d|phase[a-c\d]?|psu\d*", "".join(words)):
+    if not quantity and re.fullmatch(r"gpu\d*|[lp]\d|phase[a-c\d]|psu\d*", "".join(words)):
         quantity = "power_w"  # a column of a card in a table of powers; its unit must be said
     if not quantity:
         return Meaning()
     if by_unit and secondary and secondary[0] == by_unit:
         words = [w for w in words if w not in _SECONDARY]
     counts = "counter" if said & _COUNTER else "interval" if said & _INTERVAL else ""
-    return Meaning("quantity", quantity, unit, _place(words), bool(said & _TOTAL), counts if quantity == "energy_j" else "")
+    return Meaning(
+        "quantity", quantity, unit, _place(words), bool(said & _TOTAL), counts if quantity == "energy_j" else ""
+    )
 
 
 def _place(words: list[str]) -> str:
     """Return the words that say what a column is about."""
-    return " ".join(w for w in words if w not in _FILLER | _POWER | _ENERGY | _COUNTER and w not in {"i", "u", "lambda", "temp"})
+    return " ".join(
+        w for w in words if w not in _FILLER | _POWER | _ENERGY | _COUNTER and w not in {"i", "u", "lambda", "temp"}
+    )

@@ -22,6 +22,7 @@ _YMD = re.compile(rf"^(\d{{4}})([-/.])(\d{{1,2}})[-/.](\d{{1,2}})({_TIME})?{_OFF
 _XXY = re.compile(rf"^(\d{{1,2}})([-/.])(\d{{1,2}})[-/.](\d{{4}}|\d{{2}})({_TIME})?{_OFFSET}$")
 _COMPACT = re.compile(r"^(\d{8})[ T](\d{2}):(\d{2}):(\d{2})$")
 _CTIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2}\s+\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$")
+_OF_DAY = re.compile(r"^\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$")
 _NUMBER = re.compile(r"^\d+([.,]\d+)?$")
 
 EPOCH_2000_S = 946_684_800
@@ -101,6 +102,11 @@ def detect(samples: Sequence[str], *, day_first: bool | None = None) -> StampFor
     raise StampError(f"cannot read the time stamp {texts[0]!r}; name the time column with columns = {{ time = … }}")
 
 
+def is_time_of_day(text: str) -> bool:
+    """Tell whether a stamp is a time without a date."""
+    return bool(_OF_DAY.match(text.strip()))
+
+
 def _number_form(values: list[float]) -> StampForm:
     top = max(values)
     for scale, unit_us in ((1, 1e6), (1e3, 1e3), (1e6, 1.0), (1e9, 1e-3)):
@@ -158,7 +164,7 @@ def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
             us = pl.when(us.is_between(EPOCH_2000_S * 1e6, LAST_EPOCH_S * 1e6)).then(us)
         return us.cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
     if form.odd_fraction:
-        text = text.str.replace(r"(:\d{2})[,:](\d+)", "${1}.${2}")
+        text = text.str.replace(r"(:\d{2}:\d{2})[,:](\d+)", "${1}.${2}")
     if form.fixed:
         return _parse_fixed(text, form)
     pattern = form.pattern

@@ -194,9 +194,7 @@ def convert(raw: pl.DataFrame, fields: Sequence[Field], *, decimal: str = ".") -
         if not field.required:
             missing = missing & (text.str.strip_chars() != "")
         if missing.any():
-            rejects.append(
-                cell_rejects(raw.filter(missing), field, cells.why_null(pl.col(field.column).fill_null("")))
-            )
+            rejects.append(cell_rejects(raw.filter(missing), field, cells.why_null(pl.col(field.column).fill_null(""))))
     return values, pl.concat(rejects) if rejects else no_rejects()
 
 
@@ -255,3 +253,13 @@ def kept(values: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that still say something: at least one quantity is not null."""
     quantities = [c for c in values.columns if c not in {"line", "device", "ts_utc", "span_s"}]
     return values.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in quantities]))
+
+
+def without_nul(block: Block) -> tuple[Block, pl.DataFrame]:
+    """Take runs of NUL bytes out of the lines and report each line that held one."""
+    lines = pl.Series("raw", block.lines)
+    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+    found = pl.DataFrame({"line": numbers, "raw": lines}).filter(pl.col("raw").str.contains("\x00", literal=True))
+    told = pl.format("{} NUL bytes", pl.col("raw").str.count_matches("\x00", literal=True))
+    rejects = whole_lines(found.with_columns(raw=told), "nul-bytes")
+    return Block(block.first_line, block.data.replace(b"\x00", b""), block.terminated), rejects

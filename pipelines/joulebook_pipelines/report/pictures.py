@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -75,8 +75,10 @@ def bar(source: Source, budget: Budget, run: str) -> Picture | None:
     whole = source.result(run, scope or "", "energy_j")
     if whole is None or whole["value"] is None:
         return None
-    inside = [s for s in _PARTS if s != scope and _value(source, run, s) is not None]
-    rows = [(s, _value(source, run, s), look.SCOPE_COLOURS[s]) for s in inside] or [(scope, whole["value"], look.BLUE)]
+    known_parts = [(s, _value(source, run, s), look.SCOPE_COLOURS[s]) for s in _PARTS if s != scope]
+    rows = [(s, j, colour) for s, j, colour in known_parts if j is not None]
+    inside = [s for s, _, _ in rows]
+    rows = rows or [(scope or "", float(whole["value"]), look.BLUE)]
     site = source.result(run, "facility", "facility_energy_j")
     site_j = site["value"] if site else None
     total, rest = scope or "", f"rest of the {scope}"
@@ -156,10 +158,11 @@ def timelines(source: Source, budget: Budget) -> list[Picture | None]:
 
 
 def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, Any] | None) -> Picture | None:
-    start, end = (run["start_utc"], run["end_utc"]) if run else (None, None)
+    start: datetime | None = None
+    end: datetime | None = None
     if run:
-        margin = max((end - start) * 0.08, timedelta(seconds=30))
-        start, end = start - margin, end + margin
+        margin = max((run["end_utc"] - run["start_utc"]) * 0.08, timedelta(seconds=30))
+        start, end = run["start_utc"] - margin, run["end_utc"] + margin
     bands = [
         rows.with_columns(pl.lit(s).alias("scope"))
         for s in scopes
@@ -184,15 +187,15 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
     return _draw(
         budget,
         lambda ax: plots.timeline(
-            power, segments=segments, phases=phases, idle_w=idle and idle["value"], gaps=_gaps(power), events=events,
-            timezone=source.timezone, ax=ax,
+            power, segments=segments, phases=phases, idle_w=idle["value"] if idle else None, gaps=_gaps(power),
+            events=events, timezone=source.timezone, ax=ax,
         ),
         slug("time", name or "study"), words, (8.2, 3.0),
     )  # fmt: skip
 
 
 def _described(band: pl.DataFrame) -> str:
-    low, high = band["lo_w"].min(), band["hi_w"].max()
+    low, high = band.select(pl.col("lo_w").min(), pl.col("hi_w").max()).row(0)
     return f"{band['scope'][0]} between {low:.4g} W and {high:.4g} W"
 
 

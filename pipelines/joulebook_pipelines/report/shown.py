@@ -110,7 +110,7 @@ def metric(name: str) -> Metric:
     if name in METRICS:
         return METRICS[name]
     kind = next((kind for end, kind in _SUFFIXES if name.endswith(end)), "")
-    return Metric(name.replace("_", " "), kind)
+    return Metric((name[:-2] if kind else name).replace("_", " "), kind)
 
 
 def unit_for(name: str, values: Sequence[float | None], *, currency: str = "") -> Unit:
@@ -129,6 +129,11 @@ def unit_for(name: str, values: Sequence[float | None], *, currency: str = "") -
     units, starts = _FIT[about.kind]
     largest = max((abs(v) for v in values if v is not None and math.isfinite(v)), default=0.0)
     return [u for u, start in zip(units, starts, strict=True) if largest >= start][-1]
+
+
+def unit_of(name: str, rows: Sequence[dict[str, Any] | None], *, currency: str = "") -> Unit:
+    """Return the one unit for rows of ``results``."""
+    return unit_for(name, [row["value"] for row in rows if row is not None], currency=currency)
 
 
 def number(

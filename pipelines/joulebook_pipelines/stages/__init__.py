@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from joulebook_pipelines.stages import clocks, comparisons, energy, idle, instruments, phases, runs, site, steady
+from joulebook_pipelines.stages import (
+    calibration,
+    clocks,
+    comparisons,
+    energy,
+    idle,
+    instruments,
+    phases,
+    reconciliation,
+    runs,
+    site,
+    steady,
+    waste,
+)
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 STAGES: tuple[Stage, ...] = (
@@ -14,6 +27,9 @@ STAGES: tuple[Stage, ...] = (
     site.STAGE,
     steady.STAGE,
     phases.STAGE,
+    waste.STAGE,
+    calibration.STAGE,
+    reconciliation.STAGE,
     comparisons.SWEEPS,
     comparisons.CAMPAIGNS,
 )

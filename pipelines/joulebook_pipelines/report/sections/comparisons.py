@@ -71,15 +71,23 @@ def _changes(rows: pl.DataFrame, name: str) -> Table:
     one = metrics[0] if len(metrics) == 1 else ""
     unit = shown.unit_for(one, [*rows["before"], *rows["after"]]) if one else shown.Unit("")
     for r in rows.iter_rows(named=True):
-        why = r["reason"] or ""
+        why = "" if one else f"{shown.metric(r['metric'] or '').label}. "
         made.append([
-            str(r["position"]), r["change"], r["scope"], shown.metric(r["metric"] or "").label,
-            shown.number(r["before"], unit=unit, reason=why), shown.number(r["after"], unit=unit, reason=why),
-            shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason=why),
-            shown.number(r["p_value"], reason="–"), r["verdict"] or "", why,
+            str(r["position"]), r["change"], r["scope"],
+            shown.number(r["before"], unit=unit, reason="–"), shown.number(r["after"], unit=unit, reason="–"),
+            shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason="–"),
+            _chance(r["p_value"]), r["verdict"] or "", why + (r["reason"] or ""),
         ])  # fmt: skip
     columns = [
-        Column("#"), Column("change"), Column("boundary"), Column("metric"), Column("before", unit.name),
-        Column("after", unit.name), Column("effect", "%"), Column("p (corrected)"), Column("verdict"), Column("why"),
+        Column("#"), Column("change"), Column("boundary"), Column("before", unit.name), Column("after", unit.name),
+        Column("effect", "%"), Column("p (corrected)"), Column("verdict"), Column("why"),
     ]  # fmt: skip
-    return Table(columns, made, f"{name}: after / before − 1 at each boundary.", f"changes-{name}")
+    about = f" {shown.metric(one).label[:1].upper()}{shown.metric(one).label[1:]}." if one else ""
+    return Table(columns, made, f"{name}: after / before − 1 at each boundary.{about}", f"changes-{name}")
+
+
+def _chance(p_value: float | None) -> str:
+    """Return a p value in three decimals: smaller ones are not known better than that they are small."""
+    if p_value is None:
+        return "–"
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
 from markupsafe import Markup
 
 from joulebook_pipelines.report import shown
@@ -77,14 +76,15 @@ def _facility(source: Source, run: str) -> Markup:
 def _basis(source: Source) -> Markup:
     """Return by what factors energy became emissions and money, and where they come from."""
     parts = []
-    for path, word, unit in (
-        ("site.pue", "PUE (the site's energy / the machines' energy)", ""),
-        ("site.carbon_kg_per_kwh", "emissions", "kg CO2e/kWh"),
-        ("site.price_per_kwh", "price", f"{currency(source)}/kWh"),
+    for path, word, unit, origin in (
+        ("site.pue", "PUE (the site's energy / the machines' energy)", "", ""),
+        ("site.carbon_kg_per_kwh", "emissions", " kg CO2e/kWh", "site.carbon_source"),
+        ("site.price_per_kwh", "price", f" {currency(source)}/kWh", "site.price_source"),
     ):
-        value = source.setting(path)
+        value, known = source.setting(path), source.setting(origin) if origin else None
         if value is not None:
-            parts.append(Markup("{} {} {} <code>{}</code>").format(word, value, unit, path))
+            told = f", {known}" if known else ""
+            parts.append(Markup("{} {}{} (<code>{}</code>{})").format(word, value, unit, path, told))
     intro = "Brackets hold the 95 % interval. Raised numbers lead to findings that touch a number."
     if not parts:
         return Markup("{} No emissions or cost without <code>[site]</code> in study.toml.").format(intro)
@@ -94,22 +94,19 @@ def _basis(source: Source) -> Markup:
 def _table(source: Source) -> Table:
     scopes = {run: source.widest(run) or "" for run in source.runs}
     several = len({s for s in scopes.values() if s}) > 1
-    columns, cells = [], []
+    columns: list[Column] = []
+    cells: list[list[Number]] = []
     for name in (*_COLUMNS, *_FACILITY):
         rows = [source.result(r, "facility" if name in _FACILITY else scopes[r], name) for r in source.runs]
         if not any(row is not None and row["value"] is not None for row in rows) and name != "energy_j":
             continue
-        unit = shown.unit_for(name, [row and row["value"] for row in rows], currency=currency(source))
+        unit = shown.unit_of(name, rows, currency=currency(source))
         columns.append(Column(shown.metric(name).label, unit.name))
         cells.append([cell(source, row, unit) for row in rows])
     one = next((s for s in scopes.values() if s), "")
     caption = "Each run at its widest measured boundary" + ("" if several else f", the {one}") + "."
     lead = [Column("run"), Column("boundary")] if several else [Column("run")]
-    rows_out = [[run, *([scopes[run]] if several else []), *(c[i] for c in cells)] for i, run in enumerate(source.runs)]
+    rows_out: list[list[str | Number]] = [
+        [run, *([scopes[run]] if several else []), *(c[i] for c in cells)] for i, run in enumerate(source.runs)
+    ]
     return Table([*lead, *columns], rows_out, caption, "table-cost")
-
-
-def energies(source: Source, run: str) -> pl.DataFrame:
-    """Return the rows of energy of a run, whole run, by scope and device."""
-    rows = source.rows("results")
-    return rows.filter((pl.col("run_id") == run) & (pl.col("metric") == "energy_j") & (pl.col("phase") == ""))

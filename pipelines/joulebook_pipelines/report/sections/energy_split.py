@@ -12,8 +12,8 @@ from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.sections.cost import cell
 from joulebook_pipelines.report.source import Source
 
-DRAWN = 3
-"""Runs whose bars are drawn; more are a table."""
+DRAWN = 4
+"""Runs whose bars are drawn; of more only the first is, as a sample, beside the table."""
 SHORT = 12
 """Rows up to which a table stands open."""
 ROWS_SHOWN = 60
@@ -23,7 +23,7 @@ ROWS_SHOWN = 60
 def build(source: Source, budget: Budget) -> Section:
     """Return the bars of the first runs, and the tables of scopes, phases and waste."""
     blocks: list[Block] = []
-    for run in source.runs[:DRAWN]:
+    for run in source.runs[: DRAWN if len(source.runs) <= DRAWN else 1]:
         blocks += [p for p in (pictures.bar(source, budget, run), pictures.phase_bar(source, budget, run)) if p]
         blocks += _residual(source, run)
     scopes, waste = _scopes(source), _waste(source)
@@ -80,7 +80,7 @@ def _scopes(source: Source) -> Table | None:
         ]
         if not any(r is not None and r["value"] is not None for r in found) and name != "energy_j":
             continue
-        unit = shown.unit_for(name, [r and r["value"] for r in found])
+        unit = shown.unit_of(name, found)
         columns.append(Column(shown.metric(name).label, unit.name))
         cells.append(
             [

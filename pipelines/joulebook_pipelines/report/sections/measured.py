@@ -180,7 +180,7 @@ def _sources(source: Source) -> list[Block]:
 
 
 def _settings(source: Source) -> list[Block]:
-    flat = dict(_flat(source.store.study))
+    flat = {k: v for k, v in _flat(source.store.study) if v is not None and not k.startswith("source:")}
     if not flat:
         return []
     made = [[Markup("<code>{}</code>").format(k), str(v)[:200]] for k, v in flat.items()]

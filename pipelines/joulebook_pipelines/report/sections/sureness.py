@@ -71,7 +71,7 @@ def _of(source: Source, run: str, scope: str) -> pl.DataFrame:
 def _table(source: Source) -> Table:
     places = [(run, source.widest(run) or "") for run in source.runs]
     rows = [source.result(run, scope, "energy_j") for run, scope in places]
-    unit = shown.unit_for("energy_j", [row and row["value"] for row in rows])
+    unit = shown.unit_of("energy_j", rows)
     made = []
     for (run, scope), row in zip(places, rows, strict=True):
         most = largest(source, run, scope)

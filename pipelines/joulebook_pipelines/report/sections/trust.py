@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from joulebook_pipelines.report import shown
@@ -148,8 +149,8 @@ def _sampling(source: Source) -> State:
     rows = source.rows("channels").drop_nulls("period_s")
     if rows.is_empty():
         return State("none", "period unknown")
-    low, high = rows["period_s"].min(), rows["period_s"].max()
-    return State("good", f"every {low:.3g} s" if low == high else f"every {low:.3g} to {high:.3g} s")
+    low, high = (float(f"{end:.3g}") for end in np.quantile(rows["period_s"].to_numpy(), (0.0, 1.0)))
+    return State("good", f"every {low:g} s" if low == high else f"every {low:g} to {high:g} s")
 
 
 CHECKS: tuple[tuple[str, str, Callable[[Source], State]], ...] = (

@@ -1,0 +1,78 @@
+"""How the residuals of an alignment hang together, and the filter that makes them white."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from joulebook.align_signal import COUNTER, Floats, Signal
+
+AR_ORDER = 4
+"""Order of the autoregression that whitens the residual: first order plus the moving average of rounding and
+interpolation."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How residuals hang together: tridiagonal covariance of a counter's rounding, then an autoregression."""
+
+    main: float
+    beside: float
+    ar: Floats
+
+
+def estimate(r: Floats, slow: Signal) -> Noise:
+    """Estimate the noise of residuals.
+
+    The rounding of a counter enters two differences with opposite signs: its part of the covariance is known, and
+    only what remains is estimated.
+    """
+    main, beside = 1.0, 0.0
+    if slow.kind == COUNTER:
+        moves = np.abs(np.diff(slow.value))
+        rounding = float(moves[moves > 0].min(initial=np.inf)) ** 2 / 12
+        own = max(float(np.var(r)) - 2 * rounding, 0.02 * rounding)
+        scale = own + 2 * rounding
+        main, beside = 1.0, -rounding / scale
+    first = Noise(main, beside, np.zeros(0))
+    return Noise(main, beside, _autoregression(white(r, first)))
+
+
+@njit(cache=True)
+def _uncoupled(a: Floats, main: float, beside: float) -> Floats:
+    """Divide rows by the Cholesky factor of a tridiagonal covariance."""
+    out = np.empty_like(a)
+    diagonal = np.sqrt(main)
+    out[0] = a[0] / diagonal
+    for i in range(1, a.shape[0]):
+        under = beside / diagonal
+        diagonal = np.sqrt(main - under * under)
+        out[i] = (a[i] - under * out[i - 1]) / diagonal
+    return out
+
+
+def white(a: Floats, noise: Noise) -> Floats:
+    """Whiten along the first axis; the first samples, which lack a past, are dropped."""
+    if noise.beside != 0:
+        a = np.asarray(_uncoupled(a.reshape(a.shape[0], -1), noise.main, noise.beside)).reshape(a.shape)
+    k = noise.ar.size
+    out = a[k:].copy()
+    for i in range(k):
+        out -= noise.ar[i] * a[k - 1 - i : a.shape[0] - 1 - i]
+    return out
+
+
+def _autoregression(r: Floats) -> Floats:
+    """Return the coefficients of an autoregression of the residual (Yule-Walker, slightly damped to stay stable)."""
+    n = r.size
+    order = min(AR_ORDER, n // 20)
+    if order == 0 or float(r @ r) == 0:
+        return np.zeros(0)
+    r = r - r.mean()
+    acov = np.array([r[: n - k] @ r[k:] for k in range(order + 1)]) / n
+    if acov[0] <= 0:
+        return np.zeros(0)
+    lags = np.abs(np.subtract.outer(np.arange(order), np.arange(order)))
+    return np.asarray(np.linalg.solve(acov[lags] + 1e-6 * acov[0] * np.eye(order), acov[1:]))

@@ -1,0 +1,268 @@
+"""Readings of a management controller: what its tools print, dump after dump, as sensors under stamps.
+
+A dump itself tells no time. The stamp that a collector wrote before it is its time; failing that, the controller's own
+stamp where the tool prints one, which is another clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from joulebook import rules
+from joulebook_pipelines.logs import bmc_doubts, cells, sensors, stamp_lines, stamps, table
+from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
+
+CLOCK_SET_FROM = pl.datetime(2000, 1, 1)
+"""A controller that knows no time counts from 1970; nothing is measured before this."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a tool prints.
+
+    Parameters
+    ----------
+    cells
+        From a line's text to ``kind`` (``value``, ``name``, ``bmc-stamp``, ``state``, ``message``, ``known``, ``other``) and,
+        of values, ``name, value, unit, entity, said`` (the cell as it stands).
+    own_stamp
+        A line with the controller's own stamp; group 1 is the stamp.
+    own_time
+        The naive time of such a stamp.
+    dcmi_name
+        Name of the reading that the controller's stamp belongs to.
+    cure
+        What to log so that dumps have a time.
+    """
+
+    cells: Callable[[pl.Expr], dict[str, pl.Expr]]
+    own_stamp: re.Pattern[str]
+    own_time: Callable[[pl.Expr], pl.Expr]
+    dcmi_name: str
+    cure: str
+
+
+def parse(log: Log, dialect: Dialect) -> Iterator[Part]:
+    """Yield the parts of a log.
+
+    Raises
+    ------
+    LogRefusedError
+        Nothing in the file tells a time, or stamps lack a zone.
+    """
+    reader = _reader(log, dialect)
+    previous: Block | None = None
+    for block in log.blocks():
+        if previous is not None:
+            yield reader.read(previous, final=False)
+        previous = block
+    if previous is not None:
+        yield reader.read(previous, final=True)
+    yield Part(findings=tuple(reader.doubts.findings(log.name)))
+
+
+def _reader(log: Log, dialect: Dialect) -> _Reader:
+    lines = log.head.lines
+    collector = stamp_lines.find(lines, log.options, log.name, dialect.own_stamp)
+    if collector is not None:
+        return _Reader(log, dialect, collector, collector.clock)
+    own = [(i, m[1]) for i, line in enumerate(lines, 1) if (m := dialect.own_stamp.search(line))]
+    if not own:
+        raise LogRefusedError(f"{log.name}: nothing in the file tells when its dumps were taken; {dialect.cure}")
+    times = pl.DataFrame({"text": [t for _, t in own]}).select(naive=dialect.own_time(pl.col("text")))
+    if times.filter(pl.col("naive") >= CLOCK_SET_FROM).is_empty():
+        raise LogRefusedError(
+            f"{log.name}:{own[0][0]}: the controller's clock is not set ({own[0][1].strip()!r}) and nothing else tells a time; "
+            f"{dialect.cure}"
+        )
+    clock = stamps.localiser(stamps.StampForm("own", aware=False), log.options, log.name, *own[0])
+    return _Reader(log, dialect, None, clock)
+
+
+@dataclass
+class _Reader:
+    """State of one pass: the stamp in force, which sensor owns which device, and what is doubtful."""
+
+    log: Log
+    dialect: Dialect
+    collector: stamp_lines.StampLines | None
+    clock: stamps.Localiser
+    doubts: bmc_doubts.Doubts = field(default_factory=bmc_doubts.Doubts)
+    owner: dict[tuple[str, str], str] = field(default_factory=dict)
+    scopes: dict[str, str] = field(default_factory=dict)
+    known: set[str] = field(default_factory=set)
+    held: pl.DataFrame | None = None
+    mark: tuple[int, object] = (0, None)
+
+    def read(self, block: Block, *, final: bool) -> Part:
+        """Return what the whole dumps of a block say; the last dump waits for the next block."""
+        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+        frame = pl.DataFrame({"line": numbers, "text": block.lines})
+        if self.held is not None:
+            frame, self.held = pl.concat([self.held, frame]), None
+        frame = frame.filter(pl.col("text").str.strip_chars() != "")
+        frame = self._understood(frame)
+        if not final:
+            begins = pl.col("stamped") if self.collector else pl.col("name") == self.dialect.dcmi_name
+            last = frame.filter(begins.fill_null(value=False)).select(pl.col("line").max()).item()
+            if last is not None and last > frame["line"][0]:
+                self.held = frame.filter(pl.col("line") >= last).select("line", "text")
+                frame = frame.filter(pl.col("line") < last)
+        frame = self._timed(frame)
+        readings, rejects = self._readings(frame)
+        channels = self._channels(readings)
+        self.doubts.count(readings)
+        return Part(lines=block.count, readings=readings, rejects=rejects, channels=channels)
+
+    def _understood(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Add what each line is and says."""
+        text = pl.col("text")
+        if self.collector is None:
+            frame = frame.with_columns(stamp=pl.lit(None, pl.String), rest=text, stamped=pl.lit(value=False))
+        else:
+            stamp, rest, stamped = self.collector.split(text)
+            frame = frame.with_columns(stamp=stamp, rest=rest, stamped=stamped)
+        frame = frame.with_columns(**self.dialect.cells(pl.col("rest")))
+        bare = pl.col("stamped") & (pl.col("stamp").is_null() | (pl.col("rest").str.strip_chars() == ""))
+        frame = frame.with_columns(kind=pl.when(bare & (pl.col("kind") != "value")).then(pl.lit("stamp")).otherwise("kind"))
+        header = pl.when(pl.col("kind") == "name").then("name").forward_fill()
+        # The reading of a verbose block names no sensor: the name stands some lines above it.
+        return frame.with_columns(name=pl.when((pl.col("kind") == "value") & pl.col("name").is_null()).then(header).otherwise("name"))
+
+    def _timed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Add ``mark`` (line of the stamp in force) and ``ts_utc``."""
+        dcmi = (pl.col("kind") == "value") & (pl.col("name") == self.dialect.dcmi_name)
+        frame = frame.with_columns(block=dcmi.cast(pl.Int64).cum_sum())
+        own = pl.when(pl.col("kind") == "bmc-stamp").then(pl.col("value"))
+        frame = frame.with_columns(
+            own=self.dialect.own_time(own).drop_nulls().first().over("block"),
+            state=pl.when(pl.col("kind") == "state").then("value").drop_nulls().first().over("block"),
+            is_dcmi=dcmi,
+        )  # fmt: skip
+        if self.collector is None:
+            naive = frame.select(pl.when(dcmi & (pl.col("own") >= CLOCK_SET_FROM)).then("own").alias("ts_utc")).to_series()
+            return frame.with_columns(self.clock.to_utc(naive), mark=pl.col("line"))
+        naive = frame.select(self.collector.naive(pl.col("stamp")).alias("at")).to_series()
+        frame = frame.with_columns(self.clock.to_utc(naive))
+        marks = pl.when("stamped").then("line").forward_fill()
+        frame = frame.with_columns(mark=marks.fill_null(self.mark[0]))
+        times = frame.filter("stamped").select(mark="line", ts_utc="at")
+        if self.mark[0] not in set(times["mark"]):
+            before = pl.DataFrame({"mark": [self.mark[0]], "ts_utc": [self.mark[1]]}, schema=times.schema)
+            times = pl.concat([before, times])
+        frame = frame.join(times, on="mark", how="left", maintain_order="left")
+        if frame.height:
+            last = frame.row(-1, named=True)
+            self.mark = (last["mark"], last["ts_utc"])
+        return frame
+
+    def _readings(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        raw = frame.filter(pl.col("kind") == "value")
+        raw = self._placed(raw)
+        factor = pl.when(pl.col("canonical") == "percent").then(0.01).otherwise(1.0)
+        raw = raw.with_columns(number=cells.plain_number(pl.col("value")) * factor)
+        raw = raw.with_columns(rule=_rule("no-such-time" if self.collector else "no-time"))
+        self.doubts.note(raw)
+        good, judged = _judged(raw.filter(pl.col("rule").is_null()), self.scopes)
+        bad = _cell_rejects(raw.filter(pl.col("rule").is_not_null()))
+        return good, pl.concat([*self._odd_lines(frame), bad, judged])
+
+    def _placed(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Add ``device, quantity, canonical``; lines of sensors that say nothing about power, heat or fans fall out."""
+        raw = raw.with_columns(pl.col("entity").fill_null(""), pl.col("unit").fill_null(""))
+        power = pl.col("unit").str.to_lowercase().is_in(["watts", "watt", "w"])
+        turn = pl.int_range(pl.len()).over("mark", "name", "entity")
+        raw = raw.with_columns(turn=pl.when(power).then(0).otherwise(turn))
+        key = ["name", "unit", "entity", "turn"]
+        raw = raw.with_columns(pl.col("turn").cast(pl.Int64), pl.col("name").fill_null(""))
+        rows = []
+        for name, unit, entity, turn_ in raw.select(key).unique(maintain_order=True).iter_rows():  # one a sensor, not a line
+            sensor = self._sensor(name, unit, entity)
+            if sensor is not None:
+                device = self._own(sensor, name, entity, turn_)
+                rows.append((name, unit, entity, turn_, device, sensor.quantity, sensor.unit))
+        schema = {**raw.select(key).schema, "device": pl.String, "quantity": pl.String, "canonical": pl.String}
+        placed = pl.DataFrame(rows, schema=schema, orient="row")
+        return raw.join(placed, on=key, how="inner", maintain_order="left")
+
+    def _sensor(self, name: str, unit: str, entity: str) -> sensors.Sensor | None:
+        """Return the sensor; where no unit is printed, only that of a name that is known to be a power."""
+        sensor = sensors.classify(name, unit, entity)
+        if sensor is None:
+            bare = unit.lower() not in sensors.FAN_PERCENT and (name in self.known or sensors.says_power(name))
+            found = sensors.classify(name, "Watts", entity) if bare else None
+            return None if found is None else sensors.Sensor(found.device, found.scope, found.quantity, "")
+        if sensor.quantity == "power_w":
+            self.known.add(name)
+        return sensor
+
+    def _own(self, sensor: sensors.Sensor, name: str, entity: str, turn: int) -> str:
+        """Return the sensor's device: its own name where another sensor already speaks for that device and quantity."""
+        key = f"{name}@{entity}#{turn}"
+        first = self.owner.setdefault((sensor.device, sensor.quantity), key)
+        device, scope = sensor.device, sensor.scope
+        if first != key:
+            extra = f"-{entity}" if entity else ""
+            device, scope = f"{device}/{sensors.slug(name)}{extra}" + (f"-{turn + 1}" if turn else ""), "part"
+        elif sensor.side_unnamed:
+            self.doubts.side_unnamed.add(name)
+        if self.scopes.get(device, "part") == "part":
+            self.scopes[device] = scope
+        return device
+
+    def _odd_lines(self, frame: pl.DataFrame) -> list[pl.DataFrame]:
+        """Return rejects of messages, of lines that mean nothing here, and of stamps that are none."""
+        odd = frame.filter(pl.col("kind").is_in(["message", "other"]))
+        rule = pl.when(pl.col("kind") == "message").then(pl.lit("tool-message")).otherwise(pl.lit("not-understood"))
+        out = [table.whole_lines(odd.select("line", "kind", raw="text"), rule)]
+        if self.collector is not None:
+            lost = frame.filter((pl.col("kind") == "stamp") & pl.col("at").is_null()).select("line", raw="text")
+            out.append(table.whole_lines(lost, "no-such-time"))
+        return out
+
+    def _channels(self, readings: pl.DataFrame) -> tuple[Channel, ...]:
+        return tuple(Channel(d, self.scopes[d]) for d in readings["device"].unique(maintain_order=True))
+
+
+def _rule(no_time: str) -> pl.Expr:
+    """Return the name of the rule that a reading breaks before its size is judged; null where none."""
+    null, time = pl.col("number").is_null(), pl.col("ts_utc").is_null()
+    idle = pl.col("state").str.contains(bmc_doubts.INACTIVE).fill_null(value=False) & (pl.col("number") == 0)
+    again = (pl.col("quantity") == "power_w") & (pl.int_range(pl.len()).over("mark", "device") > 0)
+    return (
+        pl.when(null & pl.col("value").str.contains("^0x")).then(pl.lit("discrete-state"))
+        .when(null).then(cells.why_null(pl.col("value")))
+        .when(pl.col("canonical") == "").then(pl.lit("no-unit"))
+        .when(pl.col("is_dcmi") & idle).then(pl.lit("deactivated"))
+        .when(time & pl.col("is_dcmi") & (pl.col("own") < CLOCK_SET_FROM)).then(pl.lit("clock-not-set"))
+        .when(time).then(pl.lit(no_time))
+        .when(again).then(pl.lit("second-under-one-stamp"))
+    )  # fmt: skip
+
+
+def _cell_rejects(rows: pl.DataFrame) -> pl.DataFrame:
+    raw = pl.col("said").fill_null("").str.strip_chars().str.head(table.LONGEST_RAW)
+    return rows.select("line", "device", column_name="name", rule="rule", raw=raw)
+
+
+def _judged(raw: pl.DataFrame, scopes: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return readings with a column per quantity, and rejects of what is physically impossible."""
+    present = [q for q in raw["quantity"].unique(maintain_order=True)]
+    wide = raw.with_columns(pl.when(pl.col("quantity") == q).then("number").alias(q) for q in present)
+    scope = pl.col("device").replace_strict(scopes, default="part", return_dtype=pl.String)
+    wide = wide.with_columns(scope=scope, whole=(pl.col("device") == "node"))
+    rejects, frames = [], []
+    for (scope_, whole), mine in wide.group_by("scope", "whole", maintain_order=True):
+        # A whole machine that answers never draws 0 W; a supply in standby does.
+        _, broken = rules.judge(mine.select("line", "device", *present), str(scope_), never_zero=True if whole else None)
+        joined = mine.join(broken.select("line", "device", "rule"), on=["line", "device"], how="left", suffix="_broken", maintain_order="left")
+        gone = pl.col("rule_broken").is_not_null()
+        rejects.append(_cell_rejects(joined.filter(gone).with_columns(rule="rule_broken")))
+        frames.append(joined.filter(~gone))
+    columns = ["line", "device", "ts_utc", *present]
+    good = pl.concat(frames).select(columns).sort("line") if frames else raw.select("line", "device", "ts_utc").clear()
+    return good, pl.concat(rejects) if rejects else table.no_rejects()

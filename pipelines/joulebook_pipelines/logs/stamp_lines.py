@@ -1,0 +1,118 @@
+"""Stamps that a collector writes between the outputs of a tool that prints none: own lines, or in front of each line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs.contract import LogRefusedError, Options
+
+_DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_FORMS = {
+    "iso": r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?(?:Z|[+-]\d\d:?\d\d|UTC|GMT)\b)?",
+    "date": rf"{_DAY},?\s+(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}}\s+{_MONTH}),?(?:\s+\d{{4}})?\s+\d{{1,2}}:\d\d:\d\d"
+    r"(?:\s+[AP]M)?(?:\s+[A-Z]{1,5})?(?:\s+\d{4})?",
+    "epoch": r"1\d{9}(?:\.\d{1,9})?|1\d{12}",
+}
+"""What a collector writes: ``date -Is`` and the like, plain ``date``, ``date +%s``."""
+
+_LEAD = r"^[\s#=*\[<>-]*(?:(?i:date|time|timestamp|ts|stamp|at)\s*[:=]\s*)?"
+_TAIL = r"[\]\s#=*>,;|]*(?:$|\s)?(.*)$"
+_BROKEN = r"^\s*(?:(?:#|={3,}|\*{3,}|-{3,})\D*\d|\[?\d{4}[-/]|1\d{8,12}\b)"
+"""How a line begins that was meant as a stamp, whatever became of it."""
+
+_UTC_NAMES = frozenset({"UTC", "GMT", "Z"})
+
+
+@dataclass(frozen=True)
+class StampLines:
+    """How a file's collector stamps are written.
+
+    Parameters
+    ----------
+    pattern
+        Groups: the stamp, the rest of its line.
+    style
+        ``iso``, ``date`` or ``epoch``.
+    form
+        As in :mod:`joulebook_pipelines.logs.stamps`.
+    clock
+        Turns naive stamps into UTC.
+    """
+
+    pattern: str
+    style: str
+    form: stamps.StampForm
+    clock: stamps.Localiser
+
+    def split(self, texts: pl.Expr) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
+        """Return the stamp (null where none), the rest of the line, and whether a line was meant as a stamp."""
+        stamp = texts.str.extract(self.pattern, 1)
+        rest = pl.when(stamp.is_not_null()).then(texts.str.extract(self.pattern, 2)).otherwise(texts)
+        return stamp, rest, stamp.is_not_null() | texts.str.contains(_BROKEN)
+
+    def naive(self, texts: pl.Expr) -> pl.Expr:
+        """Return naive datetimes (UTC where ``form.aware``)."""
+        return printed(texts) if self.style == "date" else stamps.parse(texts, self.form)
+
+
+def printed(texts: pl.Expr) -> pl.Expr:
+    """Return the naive datetimes of what ``date`` and ``ctime`` print, in any order of day and year."""
+    month = texts.str.extract(rf"({_MONTH})", 1)
+    day = texts.str.extract(r"(?:^|[\s,])(\d{1,2})(?:[\s,]|$)", 1)
+    year = texts.str.extract(r"(?:^|[\s,])(\d{4})(?:\s|$)", 1)
+    time = texts.str.extract(r"(\d{1,2}:\d\d:\d\d)", 1)
+    half = texts.str.extract(r"\s([AP]M)(?:\s|$)", 1)
+    date = pl.concat_str(year, month, day, separator=" ")
+    whole = pl.concat_str(date, time, separator=" ").str.to_datetime("%Y %b %d %H:%M:%S", time_unit="us", strict=False)
+    halved = pl.concat_str(date, time, half, separator=" ").str.to_datetime(
+        "%Y %b %d %I:%M:%S %p", time_unit="us", strict=False
+    )
+    return pl.when(half.is_null()).then(whole).otherwise(halved)
+
+
+def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[str]) -> StampLines | None:
+    """Return how the collector stamps of a file are written, ``None`` where it has none.
+
+    Parameters
+    ----------
+    lines
+        The beginning of the file.
+    options, name
+        For stamps without a zone.
+    ignore
+        Lines of the tool itself that hold a time.
+
+    Raises
+    ------
+    LogRefusedError
+        The stamps carry no zone and study.toml names none, or their form cannot be known.
+    """
+    found: dict[str, list[tuple[int, str]]] = {}
+    for number, line in enumerate(lines, 1):
+        if ignore.search(line):
+            continue
+        for style, form in _FORMS.items():
+            match = re.match(f"{_LEAD}({form}){_TAIL}", line)
+            if match:
+                found.setdefault(style, []).append((number, match[1]))
+                break
+    if not found:
+        return None
+    style = max(found, key=lambda s: len(found[s]))
+    first, sample = found[style][0]
+    texts = [t for _, t in found[style][:200]]
+    if style == "date":
+        zones = {m[1] for t in texts if (m := re.search(r":\d\d(?:\s+[AP]M)?\s+([A-Z]{1,5})(?:\s|$)", t))}
+        form_ = stamps.StampForm("date", aware=bool(zones) and zones <= _UTC_NAMES)
+    else:
+        try:
+            form_ = stamps.detect(texts, day_first=options.day_first)
+        except stamps.StampError as error:
+            raise LogRefusedError(f"{name}: {error}") from None
+    clock = stamps.localiser(form_, options, name, first, sample)
+    return StampLines(f"{_LEAD}({_FORMS[style]}){_TAIL}", style, form_, clock)

@@ -1,0 +1,65 @@
+"""The reference pages of the documentation, made from the code: ``python -m joulebook_pipelines.reference docs``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+from joulebook import schema
+
+from joulebook_pipelines import config_reference, console
+from joulebook_pipelines.adapters import ADAPTERS
+
+_TYPES = {pl.String: "text", pl.Int64: "whole number", pl.Int32: "whole number", pl.Float64: "number", pl.Boolean: "true/false"}
+
+
+def tables() -> str:
+    """Return the page about the store's tables."""
+    parts = [
+        "# The store's tables\n",
+        "One DuckDB file a study. Times are UTC, intervals half-open, ratios 0 to 1; a reading over a span is labelled by its end. "
+        "The key of a table is set in bold. This page is made from the code.\n",
+    ]
+    for table in schema.TABLES:
+        parts.append(f"## {table.name}\n\n{table.doc[:1].upper()}{table.doc[1:]}.\n\n| column | type | meaning |\n| --- | --- | --- |")
+        for column in table.columns:
+            kind = "time" if column.dtype == schema.UTC else next(n for t, n in _TYPES.items() if column.dtype == t)
+            name = f"**{column.name}**" if column.key else column.name
+            parts.append(f"| {name} | {kind} | {column.doc} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def formats() -> str:
+    """Return the page about the formats that are read."""
+    rows = [
+        f"| `{a.name}` | {a.title} | {a.yields} | {'needed' if a.needs_zone else ''} |" for a in sorted(ADAPTERS, key=lambda a: a.name)
+    ]
+    return "\n".join([
+        "# Formats that are read\n",
+        "Each file is recognised by its content; exactly one adapter must claim it. Where stamps carry no offset, the study must name a "
+        "time zone. This page is made from the code; every row is held by golden files.\n",
+        "| adapter | written by | yields | timezone |", "| --- | --- | --- | --- |", *rows, "",
+    ])  # fmt: skip
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference-study-toml.md": config_reference.render,
+    "reference-tables.md": tables,
+    "reference-formats.md": formats,
+}
+"""Page of ``docs/`` and what makes it."""
+
+
+def main(folder: str) -> None:
+    """Write every page."""
+    for name, make in PAGES.items():
+        path = Path(folder) / name
+        path.write_text(make(), encoding="utf-8")
+        console.say(str(path))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

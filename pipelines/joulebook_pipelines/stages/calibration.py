@@ -1,0 +1,99 @@
+"""How software readings relate to the machine's meter: gain and offset from stretches where both are steady."""
+
+from __future__ import annotations
+
+import polars as pl
+from joulebook import calibrate, calibrate_checks, calibrate_points, schema, segments, totals
+from joulebook.findings import Estimate, Finding, Severity
+
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+
+READINGS = ("board", "package", "components")
+"""Scopes of software readings that are worth calibrating against what is wider."""
+
+REFERENCES = ("node", "rack")
+
+LEAST_LEVELS = 3
+"""A line needs three levels; with fewer stable ones, means of equal windows are added."""
+
+WINDOW_S = 60.0
+"""Length of such a window: long against sensor lags and clock errors, short enough for a few levels in a run."""
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    rows = []
+    runs = context.runs()
+    for host in sorted({r.host for r in runs}):
+        mine = [r for r in runs if r.host == host]
+        scopes = sorted({s for r in mine for s in context.scopes(r.run_id)}, key=schema.SCOPES.index)
+        reference = next((s for s in REFERENCES if s in scopes), None)
+        if reference is None:
+            continue
+        for scope in (s for s in READINGS if s in scopes):
+            rows.append(_pair(context, host, scope, reference, numbers))
+        _residual(context, mine, reference, numbers)
+    context.store.replace("calibrations", pl.DataFrame(rows, schema=schema.table("calibrations").schema))
+    return numbers
+
+
+def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numbers) -> dict[str, object]:
+    subject = f"{host}: {scope} against {reference}"
+    unaligned = _unaligned(context, host, (scope, reference))
+    if unaligned:
+        reason = f"the clock of {unaligned} is not aligned, so readings of one moment cannot be paired"
+        numbers.find("", [Finding("calibration-refused", Severity.WARNING, subject, f"No calibration: {reason}.")])
+        return {"host": host, "scope": scope, "reference_scope": reference, "points": 0, "status": "refused", "reason": reason}
+    points = _points(context, scope, reference)
+    found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
+    numbers.find("", found.findings)
+    return {
+        "host": host, "scope": scope, "reference_scope": reference, "gain": found.gain, "gain_lo": found.gain_lo,
+        "gain_hi": found.gain_hi, "offset_w": found.offset_w, "offset_lo": found.offset_lo, "offset_hi": found.offset_hi,
+        "range_lo_w": found.range_lo_w, "range_hi_w": found.range_hi_w, "points": found.points, "status": found.status,
+        "reason": found.reason,
+    }  # fmt: skip
+
+
+def _points(context: Context, scope: str, reference: str) -> pl.DataFrame:
+    """Return steady points of both; where these show too few levels, means of equal windows of the whole log."""
+    reading, wall = (totals.series(_spoken(context, s)) for s in (scope, reference))
+    steady = segments.find(reading.with_columns(device=pl.lit("")), scope=scope).frame
+    points = calibrate_points.from_segments(reading, wall, steady)
+    if calibrate_checks.levels(points) >= LEAST_LEVELS:
+        return points
+    return calibrate_points.by_bin(reading, wall, every_s=WINDOW_S)
+
+
+def _spoken(context: Context, scope: str) -> pl.DataFrame:
+    return context.store.power(scope=scope).filter(pl.col("power_w").is_not_null())
+
+
+def _unaligned(context: Context, host: str, scopes: tuple[str, ...]) -> str:
+    """Return the name of a clock of these readings that could not be aligned, '' where there is none."""
+    rows = context.store.sql(
+        """select distinct s.clock, a.status from instruments i join sources s on s.source_id = i.source_id
+        left join alignments a on a.clock = s.clock where i.chosen and i.host = ? and i.scope in (?, ?)""",
+        [host, *scopes],
+    )
+    bad = rows.filter(pl.col("status") == "refused")
+    return str(bad["clock"][0]) if bad.height else ""
+
+
+def _residual(context: Context, runs: list[Run], reference: str, numbers: Numbers) -> None:
+    """Tell what the whole draws beyond the parts that are measured: fans, supply losses, disks, memory."""
+    for run in runs:
+        scopes = context.scopes(run.run_id)
+        whole = context.number(run.run_id, reference, "mean_power_w") if reference in scopes else None
+        parts = [s for s in ("board", "package", "dram") if s in scopes]
+        measured = [context.number(run.run_id, s, "mean_power_w") for s in parts]
+        if whole is None or whole.value is None or not parts or any(m is None or m.value is None for m in measured):
+            continue
+        value = whole.value - sum(m.value for m in measured if m is not None and m.value is not None)
+        halves = [e.half_width or 0.0 for e in (whole, *measured) if e is not None]
+        half = sum(h * h for h in halves) ** 0.5
+        estimate = Estimate(value, value - half, value + half, "W", method=f"{reference} − {' − '.join(parts)}")
+        numbers.add(run.run_id, reference, "residual_power_w", estimate)
+
+
+STAGE = Stage("calibration", "relating software to the meter", _work)

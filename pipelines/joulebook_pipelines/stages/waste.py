@@ -1,0 +1,98 @@
+"""Energy without output: stalls, checkpoints, repeated steps, idle time between runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+from joulebook import checkpoints, stalls, waste
+from joulebook.findings import Estimate, Finding
+
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+
+SCOPES = ("board", "node")
+
+
+def _work(context: Context) -> Numbers:
+    numbers = Numbers()
+    runs = context.runs()
+    marks = context.store.table("phases")
+    for run in runs:
+        for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
+            power = context.store.power(run.run_id, scope=scope).filter(pl.col("power_w").is_not_null())
+            if power.height > 2:
+                _stalls(context, run, scope, power, marks, numbers)
+                _rework(context, run, scope, power, numbers)
+        _checkpoints(context, run, marks, numbers)
+    _gaps(context, runs, numbers)
+    return numbers
+
+
+def _stalls(context: Context, run: Run, scope: str, power: pl.DataFrame, marks: pl.DataFrame, numbers: Numbers) -> None:
+    idle = context.number(run.run_id, scope, "idle_power_w")
+    warm = context.number(run.run_id, scope, "warmup_s")
+    if warm is not None and warm.value:
+        power = power.filter(pl.col("ts_utc") >= run.start_utc + pl.duration(microseconds=round(warm.value * 1e6)))
+    known = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & ~pl.col("phase").is_in(["data_wait", "stall"]))
+    known = known.filter(pl.col("phase").is_in(["checkpoint", "evaluation", "startup", "idle"])).select("phase", "start_utc", "end_utc")
+    found = stalls.find(power, idle_w=None if idle is None else idle.value, marks=known if known.height else None)
+    numbers.add(run.run_id, scope, "stall_energy_j", found.energy)
+    numbers.add(run.run_id, scope, "stall_lost_energy_j", found.lost)
+    numbers.add(run.run_id, scope, "stall_s", found.seconds)
+    if found.period.value is not None:
+        numbers.add(run.run_id, scope, "stall_period_s", found.period)
+    numbers.find(run.run_id, (_about(f, run, scope) for f in found.findings))
+
+
+def _about(finding: Finding, run: Run, scope: str) -> Finding:
+    return replace(finding, subject=f"{run.run_id} at {scope}")
+
+
+def _rework(context: Context, run: Run, scope: str, power: pl.DataFrame, numbers: Numbers) -> None:
+    steps = context.store.sql(
+        "select step, start_utc, end_utc from steps where run_id = ? and end_utc is not null order by end_utc", [run.run_id]
+    )
+    if steps.height < 2 or steps["step"].diff().min() > 0:  # type: ignore[operator]
+        return
+    done = waste.rework(power, steps)
+    numbers.add(run.run_id, scope, "rework_energy_j", done.energy)
+    numbers.find(run.run_id, (_about(f, run, scope) for f in done.findings))
+
+
+def _checkpoints(context: Context, run: Run, marks: pl.DataFrame, numbers: Numbers) -> None:
+    """Copy the checkpoints' phase energy under its own name, and tell how long and how often saves are."""
+    saves = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & (pl.col("phase") == "checkpoint"))
+    if saves.is_empty():
+        return
+    seen = checkpoints.observed(saves.select("phase", "start_utc", "end_utc"))
+    numbers.find(run.run_id, getattr(seen, "findings", ()))
+    for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
+        row = context.store.sql(
+            """select value, lo, hi, n, method, reason from results where run_id = ? and scope = ? and metric = 'phase_energy_j'
+            and phase = 'checkpoint' and device = ''""",
+            [run.run_id, scope],
+        )
+        if row.height:
+            r = row.row(0, named=True)
+            numbers.add(run.run_id, scope, "checkpoint_energy_j", Estimate(r["value"], r["lo"], r["hi"], "J", r["n"], None, r["method"], r["reason"]))  # fmt: skip
+
+
+def _gaps(context: Context, runs: list[Run], numbers: Numbers) -> None:
+    """Give each run the idle energy of the gap that follows it on its host."""
+    for host in sorted({r.host for r in runs}):
+        mine = [r for r in runs if r.host == host]
+        if len(mine) < 2:
+            continue
+        frame = pl.DataFrame({
+            "run_id": [r.run_id for r in mine], "start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine],
+        })  # fmt: skip
+        for scope in sorted({s for r in mine for s in context.scopes(r.run_id) if s in SCOPES}):
+            power = context.store.power(scope=scope).filter(pl.col("power_w").is_not_null())
+            found = waste.gaps(power, frame)
+            for row in found.frame.iter_rows(named=True):
+                estimate = Estimate(row["energy_j"], unit="J", method=f"between this run and {row['after']}")
+                numbers.add(row["before"], scope, "gap_idle_energy_j", estimate)
+            numbers.find("", (replace(f, subject=f"{host} at {scope}") for f in found.findings))
+
+
+STAGE = Stage("waste", "adding up waste", _work)

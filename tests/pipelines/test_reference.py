@@ -1,0 +1,12 @@
+from pathlib import Path
+
+import pytest
+from joulebook_pipelines import reference
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_the_page_is_what_the_code_makes(name):
+    page = ROOT / "docs" / name
+    assert page.read_text(encoding="utf-8") == reference.PAGES[name](), f"run: make docs (docs/{name} is out of date)"
