@@ -154,9 +154,9 @@ def estimate(
         return refused("no shift under which the logs explain each other", subject=subject)
     whole = _grow(fast, slow, part, fits[0])
     doubt = align_checks.doubt(whole, fits, found, fast, slow)
-    if doubt:
-        return refused(doubt, subject=subject)
     steps = align_jumps.find(fast, slow, whole)
+    if doubt and steps.is_empty():
+        return refused(doubt, subject=subject)
     return _result(fast, slow, whole, slow_is_reading=slow_is_reading, steps=steps, subject=subject)
 
 

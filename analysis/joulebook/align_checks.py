@@ -16,7 +16,7 @@ LEAST_SAMPLES = 20
 LEAST_LLR = 25.0
 """Least log-likelihood ratio against "no relation"; the best of 1e5 lags reaches about 12 by chance."""
 
-LEAST_R2 = 0.1
+LEAST_R2 = 0.4
 """Least share of the whitened variance that the relation explains (meters; a counter's rounding hides most of it)."""
 
 LEAST_LEAD = 10.0
@@ -36,6 +36,10 @@ MOST_DRIFT = 300e-6
 
 POINT_FLOOR, MEAN_FLOOR, LAG_FLOOR = 0.15, 0.03, 0.02
 """Errors of the model itself: shares of the fast period for point samples and for means, and of the time constant."""
+
+COUNTER_WIDER = 2.5
+"""How much wider the interval from a counter is than its statistics say: its rounding hangs together with the load.
+Measured on simulated 1 Wh counters, where the plain interval held the truth in half of the cases."""
 
 FLAG_S = (0.4, 0.8)
 """Offsets at which MLPerf Power synchronises again, and at which its checker fails a session [s]."""
@@ -90,6 +94,7 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
     birge = 1.0
     if fit.local_s.size >= 4:
         birge = max(1.0, float(np.sqrt(np.sum((fit.local_s / fit.local_se) ** 2) / (fit.local_s.size - 2))))
+    birge *= COUNTER_WIDER if slow.kind == COUNTER else 1.0
     floor = floor_s(fit, fast)
     noise = float(np.sqrt(fit.covariance[0, 0])) * birge
     half = Z95 * np.hypot(noise, floor)
@@ -98,6 +103,11 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
     rate = np.hypot(float(np.sqrt(fit.covariance[1, 1])) * birge, floor / lever / 2)
     rate = min(Z95 * min(rate, PRIOR_DRIFT) + fast.stamp_rate + slow.stamp_rate, MOST_DRIFT)
     return float(np.hypot(half, stamps)), float(rate * 1e6)
+
+
+def related(fit: Fit, slow: Signal) -> bool:
+    """Return whether a fit shows a relation at all."""
+    return fit.gain > 0 and fit.llr > LEAST_LLR and (slow.kind == COUNTER or fit.r2 >= LEAST_R2)
 
 
 def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Signal) -> str:

@@ -86,7 +86,7 @@ def _half(fast: Signal, half: Signal, whole: Fit) -> Fit | None:
         for i, s in enumerate(starts)
         if i == 0 or abs(s - starts[0]) > half.period_s
     ]
-    good = [f for f in fits if f is not None and f.gain > 0 and f.llr > align_checks.LEAST_LLR]
+    good = [f for f in fits if f is not None and align_checks.related(f, half)]
     return max(good, key=lambda f: f.llr / f.n) if good else None
 
 

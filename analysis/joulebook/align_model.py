@@ -134,7 +134,7 @@ def _move(y: Floats, linear: Floats, moved: Floats) -> Floats:
     prior = np.zeros(design.shape[1])
     prior[-1] = sigma / PRIOR_DRIFT / norm[-1]
     rows = np.vstack([design / norm, prior])
-    return (np.linalg.lstsq(rows, np.append(y, 0.0), rcond=1e-12)[0] / norm)[-2:]
+    return np.asarray((np.linalg.lstsq(rows, np.append(y, 0.0), rcond=1e-12)[0] / norm)[-2:])
 
 
 def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) -> Fit | None:

@@ -14,6 +14,11 @@ AR_ORDER = 4
 interpolation."""
 
 
+LEAST_OWN = 0.3
+"""Least variance beside a counter's rounding, in units of that: without it the filter would trust the sum over
+hours, where supply losses and fans bend the relation."""
+
+
 @dataclass(frozen=True)
 class Noise:
     """How residuals hang together: tridiagonal covariance of a counter's rounding, then an autoregression."""
@@ -33,7 +38,7 @@ def estimate(r: Floats, slow: Signal) -> Noise:
     if slow.kind == COUNTER:
         moves = np.abs(np.diff(slow.value))
         rounding = float(moves[moves > 0].min(initial=np.inf)) ** 2 / 12
-        own = max(float(np.var(r)) - 2 * rounding, 0.02 * rounding)
+        own = max(float(np.var(r)) - 2 * rounding, LEAST_OWN * rounding)
         scale = own + 2 * rounding
         main, beside = 1.0, -rounding / scale
     first = Noise(main, beside, np.zeros(0))

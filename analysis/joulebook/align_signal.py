@@ -121,6 +121,9 @@ def _unrounded(time: Floats, stamps: NDArray[np.int64], period_s: float) -> tupl
         return time, 0.0, 0.0
     if step <= FINE_STAMP_SHARE * period_s or stamps.size < 8:
         return time + step / 2, step / 2, 0.0
+    if not np.any(np.diff(stamps) % round(period_s * 1e6)):
+        # a free sampler slips against its printed seconds sooner or later; one that never does is started by the clock
+        return time, step, 0.0
     # a step of two periods is a lost sample, or a slow sampler whose cuts slipped by one: the better line decides
     counted = np.cumsum(np.concatenate([[0.0], np.rint(np.diff(time) / period_s)]))
     best = min((_line(time, index, step) for index in (np.arange(time.size, dtype=float), counted)), key=lambda b: b[3])

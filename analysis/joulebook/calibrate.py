@@ -114,7 +114,7 @@ def _offset_only(points: pl.DataFrame, levels: int, subject: str) -> Calibration
 
 def _calibrated(line: Line, points: pl.DataFrame, subject: str) -> Calibration:
     """Turn a line into a calibration."""
-    se_offset, se_gain = np.sqrt(np.diag(line.covariance))
+    se_offset, se_gain = (float(s) for s in np.sqrt(np.diag(line.covariance)))
     t = line.quantile
     frame = points.with_columns(
         (line.offset + line.gain * pl.col("reading_w")).alias("fitted_w"),

@@ -16,6 +16,9 @@ ITERATIONS = 200
 OUTLIER_P = 0.01
 """Family-wise probability below which the worst point is called an outlier (at most one, and only of more than 4)."""
 
+TRUST_P = 0.05
+"""Probability of the residuals above which the points' own errors are taken as they are."""
+
 SCATTER_P = 1e-3
 """Probability of the residuals below which the points are said to scatter more than their errors allow."""
 
@@ -102,13 +105,16 @@ def through(x: Floats, y: Floats, se_x: Floats, se_y: Floats, recording: NDArray
     else:
         spread = chi2
     birge = max(1.0, spread / dof)
+    # errors that the residuals bear out are known errors: normal quantile; else the scatter is estimated, with its dof
+    trusted = distributions.chi2.sf(spread, dof) > TRUST_P
+    birge = 1.0 if trusted else birge
+    quantile = float(distributions.norm.ppf(0.975) if trusted else distributions.t.ppf(0.975, dof))
     cov = cov * birge
     if np.isfinite(between):
         cov[0, 0] += between**2 / np.unique(group).size
-    weight = 1 / (np.hypot(sy, extra) ** 2 + gain**2 * sx**2)
-    curve = _curvature(px, py, weight, birge)
+    curve = _curvature(px, py, 1 / (sy**2 + gain**2 * sx**2))
     sag = abs(curve[0]) * float(np.ptp(px)) ** 2 / 8
-    return Line(gain, offset, cov, float(distributions.t.ppf(0.975, dof)), kept, chi2 / dof, extra, between, curve, sag)
+    return Line(gain, offset, cov, quantile, kept, chi2 / dof, extra, between, curve, sag)
 
 
 def _york(x: Floats, y: Floats, sx: Floats, sy: Floats) -> tuple[float, float, Floats, float]:
@@ -177,7 +183,7 @@ def _between(rest: Floats, se: Floats, group: NDArray[np.intp]) -> float:
     return float(np.sqrt(max(0.0, (q - (names.size - 1)) / scale)))
 
 
-def _curvature(x: Floats, y: Floats, weight: Floats, birge: float) -> tuple[float, float]:
+def _curvature(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
     """Return the coefficient of the square about the mean, and its standard error; ``nan`` with too few points."""
     if x.size < 4 or np.unique(np.round(x, 6)).size < 3:
         return float("nan"), float("nan")
@@ -189,6 +195,7 @@ def _curvature(x: Floats, y: Floats, weight: Floats, birge: float) -> tuple[floa
     cov = np.linalg.inv(inner)
     coef = cov @ design.T @ (y * np.sqrt(weight))
     rest = y * np.sqrt(weight) - design @ coef
-    scale = max(1.0, float(rest @ rest) / max(x.size - 3, 1)) if birge > 1 else 1.0
+    # judged by what the parabola leaves: what the line leaves may be the curvature itself
+    scale = max(1.0, float(rest @ rest) / max(x.size - 3, 1))
     unit = max(float(np.var(x)), 1e-12)
     return float(coef[2]) / unit, float(np.sqrt(cov[2, 2] * scale)) / unit

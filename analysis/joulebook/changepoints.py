@@ -24,10 +24,10 @@ Indices = npt.NDArray[np.int64]
 PENALTY_FACTOR: Final = 5.0
 """Price of a change in units of log(n) times the noise variance; 2 is the BIC, 5 is quiet on tails and slow drift."""
 
-FULL_RATE_LIMIT: Final = 1_000_000
+FULL_RATE_LIMIT: Final = 300_000
 """Readings up to which the search works on single readings; longer series are binned first."""
 
-BINS: Final = 250_000
+BINS: Final = 200_000
 """Bins of a longer series."""
 
 NOISE_ITERATIONS: Final = 4

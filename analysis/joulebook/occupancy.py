@@ -12,6 +12,9 @@ from numba import njit
 
 from joulebook.phase_timeline import Floats, Timeline
 
+MEMORY_LAGS = 30.0
+"""A first-order sensor has forgotten what is so many time constants past [1]."""
+
 MAX_STEP_PERIODS = 3.0
 """A reading stands for at most so many median steps of its device [1]: longer steps are gaps."""
 
@@ -162,8 +165,16 @@ def share(line: Timeline, ends_s: Floats, *, window_s: float, lag_s: float = 0.0
         One row a window, one column a label; rows sum to 1. Time outside of the line counts as its first or last label.
     """
     width = len(line.names)
-    out = _cumulated(line.breaks_s, line.label, width, np.ascontiguousarray(ends_s), lag_s)
-    out -= _cumulated(line.breaks_s, line.label, width, ends_s - window_s, lag_s)
+    if len(ends_s) == 0:
+        return np.zeros((0, width))
+    ends = np.ascontiguousarray(ends_s)
+    # what is long past has no part in it: thirty time constants are below rounding
+    reach = ends[0] - window_s - MEMORY_LAGS * lag_s
+    first = max(int(np.searchsorted(line.breaks_s, reach, side="right")) - 1, 0)
+    first = min(first, len(line.label) - 1)
+    breaks, label = line.breaks_s[first:], line.label[first:]
+    out = _cumulated(breaks, label, width, ends, lag_s)
+    out -= _cumulated(breaks, label, width, ends - window_s, lag_s)
     out /= window_s
     shares: Floats = out
     return shares

@@ -239,9 +239,11 @@ def fit(
         moved = pull @ np.linalg.pinv(info)
         influence = direct - moved @ tilt.T
         se[:free] = np.sqrt(np.maximum(np.diag(hac(moved)), 0))
+    error = np.concatenate([p.error for p in parts])
     return Fit(
         sensor, float(se[0]), float(se[1]), columns,
-        np.array([p.power for p in parts]), influence, direct, np.asarray(sum(p.gram for p in parts)), float(np.sqrt(np.mean(np.concatenate([p.error for p in parts]) ** 2))),
+        np.array([p.power for p in parts]), influence, direct, np.asarray(sum(p.gram for p in parts)),
+        float(np.sqrt(np.mean(error**2))),
         np.asarray(sum(p.roughness for p in parts)),
         np.asarray(sum((p.x > 1e-3).sum(axis=0) for p in parts), dtype=np.int64), sum(len(u.t_s) for u in used),
     )  # fmt: skip
@@ -261,8 +263,8 @@ def inverted(gram: Floats) -> Floats:
         Its inverse, kept finite by a ridge of 1e-10.
     """
     scale = np.sqrt(np.where(np.diag(gram) > 1e-12, np.diag(gram), 1.0))
-    inner: Floats = np.linalg.inv(gram / scale[:, None] / scale + RIDGE * np.eye(len(gram)))
-    return inner / scale[:, None] / scale
+    inner = np.linalg.inv(gram / scale[:, None] / scale + RIDGE * np.eye(len(gram)))
+    return np.asarray(inner / scale[:, None] / scale, dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,8 +198,8 @@ def _parts_findings(
         return [Finding(
             "parts-exceed-whole", Severity.ERROR if sure else Severity.WARNING, subject,
             f"{names} claim {_kwh(total - left)}, more than the {whole['scope']} that holds them ({_kwh(total)}). "
-            "A device counted twice, a sensor that wakes what it reads, or one that sees part of the time: do not use its "
-            "baseline.",
+            "A device counted twice, a sensor that wakes what it reads, or one that sees part of the time: do not use "
+            "its baseline.",
             evidence,
         )]  # fmt: skip
     share = left / total if total else 0.0

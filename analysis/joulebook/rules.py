@@ -111,11 +111,14 @@ def judge(readings: pl.DataFrame, scope: str, *, never_zero: bool | None = None)
     >>> good["power_w"].to_list(), broken["rule"].to_list()
     ([300.0, None], ['beyond-physical'])
     """
+    if _plainly_fine(readings, scope):
+        return readings, _BROKEN.clone()
     applicable = [r for r in rules_for(scope, never_zero=never_zero) if set(r.needs) <= set(readings.columns)]
     if not applicable:
         return readings, _BROKEN.clone()
     masks = readings.select(r.broken.fill_null(value=False).alias(r.name) for r in applicable)
-    broken, seen = [], {}
+    broken: list[pl.DataFrame] = []
+    seen: dict[str, pl.Series] = {}
     for rule in applicable:
         mask = masks[rule.name]
         if rule.quantity in seen:
@@ -135,6 +138,24 @@ def judge(readings: pl.DataFrame, scope: str, *, never_zero: bool | None = None)
         return readings, _BROKEN.clone()
     nulled = [pl.when(~mask).then(pl.col(q)).alias(q) for q, mask in ((q, pl.lit(m)) for q, m in seen.items())]
     return readings.with_columns(nulled), pl.concat(broken)
+
+
+def _plainly_fine(readings: pl.DataFrame, scope: str) -> bool:
+    """Tell from extremes alone that no rule can be broken: the usual case, at a tenth of the cost of every rule."""
+    power_lo, power_hi = _extremes(readings, "power_w")
+    limit_lo, _ = _extremes(readings, "power_limit_w")
+    cold, hot = _extremes(readings, "temperature_c")
+    ceiling = min(CEILING_W[scope], *SENTINELS_W) if limit_lo is None else min(CEILING_W[scope], LIMIT_FACTOR * limit_lo, *SENTINELS_W)
+    return (power_hi is None or power_lo is None or (power_lo > 0 and power_hi < ceiling)) and (
+        cold is None or hot is None or (cold >= -60.0 and hot <= 200.0)
+    )
+
+
+def _extremes(readings: pl.DataFrame, quantity: str) -> tuple[float | None, float | None]:
+    if quantity not in readings.columns:
+        return None, None
+    least, most = readings[quantity].min(), readings[quantity].max()
+    return (least, most) if isinstance(least, float) and isinstance(most, float) else (None, None)
 
 
 _BROKEN = pl.DataFrame(

@@ -52,7 +52,7 @@ CARDS = (
     Card("RTX 40", "power.draw", 0.1, 1.0),
     Card("RTX 40", "power.draw.instant", 0.1, 0.1),
     Card("L40", "power.draw", 0.1, 1.0),
-    Card("A10", "power.draw", 0.1, 1.0),
+    Card("A10 ", "power.draw", 0.1, 1.0),
     Card("A40", "power.draw", 0.1, 1.0),
 )  # fmt: skip
 """Known sensors (Yang, Adamek, Armour, arXiv:2312.02741; NVML: from Ampere on, except GA100, ``power.draw`` is a mean
@@ -128,7 +128,7 @@ def card(model: str, *, field: str = "power.draw") -> Card | None:
     >>> card("Unheard Of 1") is None
     True
     """
-    hits = [c for c in CARDS if c.pattern in model and c.field == field]
+    hits = [c for c in CARDS if c.pattern in f"{model} " and c.field == field]
     return max(hits, key=lambda c: len(c.pattern), default=None)
 
 
@@ -278,12 +278,12 @@ def window(reading: pl.DataFrame, reference: pl.DataFrame, *, longest_s: float =
     slow = align_signal.build(new, epoch_us=fast.epoch_us)
     grid = np.geomspace(max(2 * fast.period_s, longest_s / 500), longest_s, WINDOWS)
     score = np.full(grid.size, -np.inf)
-    start = _delay(fast, slow, grid[WINDOWS // 2])
-    for i in range(grid.size):
-        one = align_model.fit(
-            fast, slow, Sensor(float(grid[i]), 0.0, False), shift_s=start + grid[i] / 2, drift=0.0,
-            anchor_s=float(slow.time_s.mean()),
-        )  # fmt: skip
+    rough = _delay(fast, slow, longest_s / 3, np.arange(-2.0, 2.0, slow.period_s / 10))
+    fine = np.arange(rough - longest_s / 3, rough + longest_s / 3, max(fast.period_s, slow.period_s / 20))
+    for i, w in enumerate(grid):
+        start = _delay(fast, slow, float(w), fine) + float(w) / 2
+        at = float(slow.time_s.mean())
+        one = align_model.fit(fast, slow, Sensor(float(w), 0.0, False), shift_s=start, drift=0.0, anchor_s=at)
         if one is not None and one.gain > 0:
             score[i] = one.llr
     best = int(np.argmax(score))
@@ -297,10 +297,9 @@ def window(reading: pl.DataFrame, reference: pl.DataFrame, *, longest_s: float =
     return Estimate(float(grid[best]), float(lo), float(hi), "s", n=len(new), method=method)
 
 
-def _delay(fast: align_signal.Signal, slow: align_signal.Signal, window_s: float) -> float:
+def _delay(fast: align_signal.Signal, slow: align_signal.Signal, window_s: float, shifts: Floats) -> float:
     """Return the shift of the middle of a window at which the reference agrees best with the readings [s]."""
     c = align_curve.curve(fast, Sensor(window_s, 0.0, False))
-    shifts = np.arange(-2.0, 2.0, max(fast.period_s, slow.period_s / 10))
     score = []
     for s in shifts:
         f = align_curve.predict(c, slow, Sensor(window_s, 0.0, False), slow.time_s + s + window_s / 2)

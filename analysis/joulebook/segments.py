@@ -162,12 +162,10 @@ def _pieces(log: _Log, limits: tuple[float, float]) -> list[_Piece]:
     ]
     for first, end in _jobs(log):
         out.extend(_work(log, first, end, limits))
-    stuck = ~log.usable
-    out.extend(
-        _Piece("transient", a, b, "readings that repeat one value or are zero")
-        for a, b in _stretches(stuck, log.gap_before)
-        if b - a >= trust.STUCK_READINGS
-    )
+    begins, stops = trust.runs(~log.usable)
+    long = stops - begins >= trust.STUCK_READINGS
+    reason = "readings that repeat one value or are zero"
+    out.extend(_Piece("transient", int(a), int(b), reason) for a, b in zip(begins[long], stops[long], strict=True))
     return sorted((p for p in out if p.end > p.first), key=lambda p: (p.first, -p.end))
 
 

@@ -13,6 +13,12 @@ NULL_CV = ((5, 0.246), (6, 0.307), (8, 0.392), (10, 0.445), (15, 0.530), (20, 0.
            (100, 0.785), (200, 0.841), (500, 0.895), (2000, 0.946), (10000, 0.976))  # fmt: skip
 """Number of gaps and the 0.5 % quantile of their coefficient of variation where dips come at random [1]; simulated."""
 
+RARE_SHARE = 0.01
+"""A level with less than this share of the readings is rare [1]."""
+
+RARE_FACTOR = 1.5
+"""A rare level has to stand out by so much more [1]."""
+
 MIN_EVENTS = 6
 """With fewer dips nothing is said about a period [1]."""
 
@@ -47,6 +53,8 @@ def levels(power_w: Floats) -> tuple[float, float, float, float]:
     within = (s2[k - 1] - n0 * m0**2 + s2[-1] - s2[k - 1] - n1 * m1**2) / len(x)
     gap = x[k] - x[k - 1]
     score = np.where(gap > 0, (m1 - m0) / np.sqrt(np.maximum(within, 1e-12 * x[-1] ** 2)), 0.0)
+    # the far tail of one level lies three deviations from the rest: few readings have to stand out more
+    score = np.where(np.minimum(n0, n1) < RARE_SHARE * len(x), score / RARE_FACTOR, score)
     best = int(np.argmax(score))
     return (
         float(m0[best] + x.mean()), float(m1[best] + x.mean()), float((m0[best] + m1[best]) / 2 + x.mean()),

@@ -31,6 +31,9 @@ SPIKE_SCALES: Final = 8.0
 SPIKE_READINGS: Final = 2
 """Longest spike upward; downward one reading, since two may be a stall."""
 
+SPIKE_LARGEST_RATIO: Final = 0.03
+"""Share of the readings above which single excursions are the ripple of the steps, not spikes."""
+
 SPIKE_FLOOR_RATIO: Final = 0.01
 """Least noise that is assumed, as a share of the level."""
 
@@ -101,6 +104,8 @@ def _spikes(watts: Array) -> Mask:
     for side, longest in ((1.0, SPIKE_READINGS), (-1.0, 1)):
         first, end = runs(side * residual > SPIKE_SCALES * scale)
         short = end - first <= longest
+        if short.sum() > SPIKE_LARGEST_RATIO * watts.size:
+            continue
         for offset in range(longest):
             hit = first[short] + offset
             out[hit[hit < end[short]]] = True

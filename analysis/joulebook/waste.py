@@ -73,8 +73,9 @@ def gaps(power: pl.DataFrame, runs: pl.DataFrame) -> Waste:
     ordered = (
         runs.drop_nulls(["start_utc", "end_utc"]).sort("start_utc").with_columns(until=pl.col("end_utc").cum_max())
     )
+    latest = pl.when(pl.col("end_utc") == pl.col("until")).then("run_id").forward_fill()
     between = ordered.select(
-        before="run_id",
+        before=latest,
         after=pl.col("run_id").shift(-1),
         start_utc="until",
         end_utc=pl.col("start_utc").shift(-1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -130,12 +131,15 @@ def _sha256(path: Path) -> str:
 
 def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress: Progress) -> Outcome:
     source_id = store.next_source_id()
+    hashing = ThreadPoolExecutor(1)
+    digest = hashing.submit(_sha256, source.path)
+    hashing.shutdown(wait=False)
     count, channels, version = tally.Tally(), dict[str, Channel](), ""
     lines = rejects = 0
     findings: list[Finding] = []
     spans = False
     size = source.path.stat().st_size
-    for part in adapter.parse(log):
+    for part in _ahead(adapter.parse(log)):
         lines += part.lines
         channels.update({c.device: c for c in part.channels})
         version = version or part.tool_version
@@ -153,7 +157,7 @@ def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress
     store.insert("channels", _channels(store, source_id, count, channels, settled=gone.height > 0))
     findings += _channel_findings(source, channels)
     row = {
-        "source_id": source_id, "path": source.name, "sha256": _sha256(source.path), "bytes": size, "adapter": adapter.name,
+        "source_id": source_id, "path": source.name, "sha256": digest.result(), "bytes": size, "adapter": adapter.name,
         "tool_version": version, "host": source.options.host, "clock": source.clock, "timezone": source.options.timezone or "",
         "lines": lines, "readings": count.readings - gone.height, "rejects": rejects, "first_utc": count.first,
         "last_utc": count.last, "ingested_utc": datetime.now(UTC),
@@ -169,6 +173,18 @@ def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress
 
 
 _UTC = pl.Datetime("us", "UTC")
+
+
+def _ahead(parts: Iterator[Part]) -> Iterator[Part]:
+    """Parse the next block in a thread while the last one is written: both release the interpreter.
+
+    One part is held ready, so that memory stays bounded.
+    """
+    with ThreadPoolExecutor(1) as parser:
+        pending = parser.submit(next, parts, None)
+        while (part := pending.result()) is not None:
+            pending = parser.submit(next, parts, None)
+            yield part
 
 
 def _write(part: Part, source_id: int, store: Store) -> int:

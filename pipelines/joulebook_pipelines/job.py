@@ -9,7 +9,7 @@ from pathlib import Path
 from joulebook_pipelines import notebooks, report
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.run import Result, Told, analyse
-from joulebook_pipelines.store import open_store
+from joulebook_pipelines.store import Store, open_store
 
 
 def run(study: Study, out: Path, told: Told | None = None) -> Result:
@@ -29,8 +29,17 @@ def run(study: Study, out: Path, told: Told | None = None) -> Result:
     report_file = out / "report.html"
     if result.worked or not report_file.is_file() or not (out / "report.json").is_file():
         with open_store(result.store) as store:
-            books = notebooks.execute_all(store, result.store, out / "notebooks", told.step)
+            books = _notebooks(store, result.store, out / "notebooks", told)
             told.step("rendering the report")
             report.render(store, report_file, books)
             (out / "report.json").write_text(json.dumps(report.to_json(store), indent=1, ensure_ascii=False), encoding="utf-8")
     return replace(result, report=report_file)
+
+
+def _notebooks(store: Store, path: Path, folder: Path, told: Told) -> list[Path]:
+    """Execute the notebooks; one that fails is told and must not keep the report from being written."""
+    try:
+        return notebooks.execute_all(store, path, folder, told.step)
+    except notebooks.NotebookError as error:
+        told.step(f"a notebook failed: {error}")
+        return sorted(folder.glob("*.ipynb"))

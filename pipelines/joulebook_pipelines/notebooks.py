@@ -15,6 +15,7 @@ import papermill
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import ensure_event_loop
 
 if TYPE_CHECKING:
     from joulebook_pipelines.report.source import StoreView
@@ -107,6 +108,7 @@ def execute(source: Path, out: Path, parameters: dict[str, Any]) -> Path:
         A cell failed; what was executed until then is in ``out``.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
+    loop = ensure_event_loop()
     try:
         papermill.execute_notebook(
             str(source), str(out), parameters, kernel_name="python3", language="python", progress_bar=False,
@@ -115,6 +117,9 @@ def execute(source: Path, out: Path, parameters: dict[str, Any]) -> Path:
         )  # fmt: skip
     except papermill.PapermillExecutionError as error:
         raise NotebookError(f"{out.name}: {error.ename}: {error.evalue} (the cell is marked in {out})") from None
+    finally:
+        if not loop.is_running():  # it is this thread's own, and nobody else closes it
+            loop.close()
     _settle(out)
     return out
 

@@ -45,7 +45,10 @@ create view if not exists aligned_runs as
 """
 """True time = t − offset − drift·1e-6·(t − anchor); what was refused is left as it was measured."""
 
-SOURCE_TABLES = ("readings", "rejects", "channels", "logged_runs", "steps", "phases", "sources")
+READING_ROWS = "reading_rows"
+"""Where readings are kept; `readings` is a view of it."""
+
+SOURCE_TABLES = ("rejects", "channels", "logged_runs", "steps", "phases", "sources")
 
 
 class StoreError(Exception):
@@ -75,7 +78,6 @@ class Store:
         except duckdb.Error as error:
             raise StoreError(f"{path}: cannot be opened: {str(error).splitlines()[0]}") from None
         self._con.execute("set timezone = 'UTC'")
-        self._con.execute("set enable_progress_bar = false")
         if not read_only:
             self._create()
 
@@ -94,14 +96,47 @@ class Store:
     def _create(self) -> None:
         present = {r[0] for r in self._con.execute("select table_name from duckdb_tables()").fetchall()}
         for table in schema.TABLES:
-            if table.name in present:
+            stored = READING_ROWS if table.name == "readings" else table.name
+            if stored in present:
                 continue
-            columns = ", ".join(f'"{c.name}" {_sql_type(c.dtype)}' for c in table.columns)
-            self._con.execute(f'create table "{table.name}" ({columns})')
-            self._con.execute(f"""comment on table "{table.name}" is '{_quoted(table.doc)}'""")
-            for column in table.columns:
-                self._con.execute(f"""comment on column "{table.name}"."{column.name}" is '{_quoted(column.doc)}'""")
+            kept = [c for c in table.columns if table.name != "readings" or c.name not in schema.QUANTITY_NAMES]
+            columns = ", ".join(f'"{c.name}" {_sql_type(c.dtype)}' for c in kept)
+            self._con.execute(f'create table "{stored}" ({columns})')
+            if table.name == "readings":
+                self._show_readings()
+                self._con.execute(f"""comment on view "readings" is '{_quoted(table.doc)}'""")
+            else:
+                self._con.execute(f"""comment on table "{table.name}" is '{_quoted(table.doc)}'""")
+                self._comment_columns(table)
         self._con.execute(_VIEWS)
+
+    def _comment_columns(self, table: schema.Table) -> None:
+        for column in table.columns:
+            self._con.execute(f"""comment on column "{table.name}"."{column.name}" is '{_quoted(column.doc)}'""")
+
+    def _show_readings(self) -> None:
+        """Make the view ``readings``: every quantity is a column, null where no source of the study has it.
+
+        Writing a column of nulls costs as much as one of numbers, and no log fills more than half of them; so the rows
+        are kept with the columns that occur, and the view adds the others.
+        """
+        stored = {r[0] for r in self._con.execute(f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'").fetchall()}
+        shown = ", ".join(
+            f'"{c.name}"' if c.name in stored else f'cast(null as {_sql_type(c.dtype)}) as "{c.name}"'
+            for c in schema.table("readings").columns
+        )
+        self._con.execute(f"create or replace view readings as select {shown} from {READING_ROWS}")
+        self._comment_columns(schema.table("readings"))
+
+    def _make_room(self, frame: pl.DataFrame) -> None:
+        """Add the columns of a frame of readings that no source had before."""
+        stored = {r[0] for r in self._con.execute(f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'").fetchall()}
+        types = schema.table("readings").schema
+        fresh = [c for c in frame.columns if c not in stored]
+        for name in fresh:
+            self._con.execute(f'alter table {READING_ROWS} add column "{name}" {_sql_type(types[name])}')
+        if fresh:
+            self._show_readings()
 
     # reading
 
@@ -383,8 +418,13 @@ class Store:
         unknown = [c for c in frame.columns if c not in table]
         if unknown:
             raise ValueError(f"table {name!r} has no column {', '.join(unknown)}")
+        if name == "readings":
+            # A column without a value is no column of this log.
+            frame = frame.select(c for c in frame.columns if c not in schema.QUANTITY_NAMES or frame[c].null_count() < frame.height)
+            self._make_room(frame)
+        stored = READING_ROWS if name == "readings" else name
         self._con.register("rows_to_insert", frame.to_arrow())
-        self._con.execute(f'insert into "{name}" by name select * from rows_to_insert')
+        self._con.execute(f'insert into "{stored}" by name select * from rows_to_insert')
         self._con.unregister("rows_to_insert")
 
     def replace(self, name: str, frame: pl.DataFrame) -> None:
@@ -415,7 +455,7 @@ class Store:
 
     def forget_source(self, source_id: int) -> None:
         """Delete a source and all that came from it."""
-        for name in (*SOURCE_TABLES, "findings"):
+        for name in (READING_ROWS, *SOURCE_TABLES, "findings"):
             self._con.execute(f'delete from "{name}" where source_id = ?', [source_id])
 
     def next_source_id(self) -> int:
@@ -453,7 +493,7 @@ class Store:
         if gone.height:
             self._con.register("gone_rows", gone.to_arrow())
             self._con.execute(
-                "delete from readings r using gone_rows g where r.source_id = ? and r.line = g.line and r.device = g.device",
+                f"delete from {READING_ROWS} r using gone_rows g where r.source_id = ? and r.line = g.line and r.device = g.device",
                 [source_id],
             )
             self._con.unregister("gone_rows")

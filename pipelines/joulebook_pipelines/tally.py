@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,6 +14,9 @@ GAP_S = 3.0
 """A step is a gap when it is longer than this and than :data:`GAP_PERIODS` periods: shorter ones are jitter."""
 
 GAP_PERIODS = 3.0
+
+MOST_IN_TURN = 256
+"""Devices that are looked for in turn; a machine has fewer."""
 
 _POWER = ("power_w", "energy_j", "energy_counter_j")
 
@@ -59,8 +63,8 @@ class Tally:
         self.last = self._latest
         said = [q for q in _POWER if q in readings.columns]
         spoken = readings.filter(pl.any_horizontal(pl.col(q).is_not_null() for q in said)) if said else readings.clear()
-        for (device,), rows in spoken.partition_by("device", as_dict=True, maintain_order=True).items():
-            self._add_device(str(device), rows["ts_utc"].to_physical().cast(pl.Int64))
+        for device, own in _by_device(spoken):
+            self._add_device(device, own.to_physical().cast(pl.Int64))
 
     def _add_device(self, device: str, stamps_us: pl.Series) -> None:
         previous = self._last_of.get(device)
@@ -86,6 +90,22 @@ class Tally:
             [(d, self._count_of[d], self._first_of[d], self._last_of[d]) for d in self._count_of],
             schema={"device": pl.String, "n": pl.Int64, "first_us": pl.Int64, "last_us": pl.Int64}, orient="row",
         )  # fmt: skip
+
+
+def _by_device(readings: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
+    """Yield each device with its stamps, in file order.
+
+    Pollers write the devices in turn; then every k-th line is one device, and no line needs to be looked up.
+    """
+    device, stamps = readings["device"], readings["ts_utc"]
+    first = device.head(MOST_IN_TURN).to_list()
+    turn = next((i for i, d in enumerate(first) if i and d == first[0]), len(first)) if first else 0
+    if turn and len(set(first[:turn])) == turn and bool((device.slice(turn) == device.head(max(len(device) - turn, 0))).all()):
+        for j in range(min(turn, len(device))):
+            yield first[j], stamps.gather_every(turn, j)
+        return
+    for (name,), rows in readings.partition_by("device", as_dict=True, maintain_order=True).items():
+        yield str(name), rows["ts_utc"]
 
 
 def channel_rows(steps: pl.DataFrame, spans: pl.DataFrame, channels: dict[str, Channel]) -> pl.DataFrame:

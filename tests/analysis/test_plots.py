@@ -1,4 +1,5 @@
 """Pictures: what is drawn is what the frames say."""
+# ruff: noqa: E501 (rows of tables read better on one line)
 
 import itertools
 from dataclasses import dataclass
@@ -14,12 +15,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import to_hex, to_rgb
+
 from joulebook import plots, schema
 from joulebook.plots import style as look
 from joulebook.plots import thinning
 from joulebook.plots.alignment import corrected
 from joulebook.plots.energy_bar import _spread
-from matplotlib.colors import to_hex, to_rgb
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -111,7 +113,11 @@ class TestTimeline:
     def test_phases_gaps_and_events_are_drawn(self):
         second = timedelta(seconds=1)
         phases = pl.DataFrame(
-            {"phase": ["forward", "odd"], "start_utc": [T0, T0 + 10 * second], "end_utc": [T0 + 10 * second, T0 + 60 * second]}
+            {
+                "phase": ["forward", "odd"],
+                "start_utc": [T0, T0 + 10 * second],
+                "end_utc": [T0 + 10 * second, T0 + 60 * second],
+            }
         )
         gaps = pl.DataFrame({"start_utc": [T0 + 20 * second], "end_utc": [T0 + 30 * second]})
         events = pl.DataFrame({"ts_utc": [T0 + 5 * second], "label": ["restart"]})
@@ -147,7 +153,11 @@ def fit(**values):
 
 class TestAlignment:
     @pytest.mark.parametrize(
-        ("offset", "title"), [(-68.0, "meter runs 68.00 s behind node [67.50, 68.50]"), (3.25, "meter runs 3.25 s ahead of node [2.75, 3.75]")]
+        ("offset", "title"),
+        [
+            (-68.0, "meter runs 68.00 s behind node [67.50, 68.50]"),
+            (3.25, "meter runs 3.25 s ahead of node [2.75, 3.75]"),
+        ],
     )
     def test_title_says_who_is_ahead_and_how_well_it_is_known(self, offset, title):
         level = [100.0] * 300 + [900.0] * 300
@@ -157,7 +167,9 @@ class TestAlignment:
 
     def test_edges_meet_after_alignment(self):
         level = [100.0] * 300 + [900.0] * 300
-        ax = plots.alignment(power(level), power(level, start_s=30.0), fit(offset_s=30.0, offset_lo=29.9, offset_hi=30.1))
+        ax = plots.alignment(
+            power(level), power(level, start_s=30.0), fit(offset_s=30.0, offset_lo=29.9, offset_hi=30.1)
+        )
         before, after, rest = ax.child_axes
 
         def edges(panel):
@@ -188,7 +200,14 @@ class TestCalibration:
     )  # fmt: skip
 
     def test_line_and_residuals(self):
-        points = pl.DataFrame({"reading_w": [100.0, 900.0], "reference_w": [115.0, 1070.0], "reading_lo": [99.0, 899.0], "reading_hi": [101.0, 901.0]})
+        points = pl.DataFrame(
+            {
+                "reading_w": [100.0, 900.0],
+                "reference_w": [115.0, 1070.0],
+                "reading_lo": [99.0, 899.0],
+                "reading_hi": [101.0, 901.0],
+            }
+        )
         ax = plots.calibration(points, self.row)
         assert ax.get_title("left") == "node = 1.200 · board − 10 W"
         assert ax.child_axes[1].lines[-1].get_ydata() == pytest.approx([5.0, 0.0])
@@ -277,7 +296,9 @@ class TestEnergyBar:
 
 
 def test_convergence_has_a_panel_for_the_marginal_cost_where_known():
-    curve = pl.DataFrame({"energy_j": [1e6, 2e6, 3e6], "loss": [3.0, 2.5, 2.4], "marginal_j_per_loss": [None, 2e6, 1e7]})
+    curve = pl.DataFrame(
+        {"energy_j": [1e6, 2e6, 3e6], "loss": [3.0, 2.5, 2.4], "marginal_j_per_loss": [None, 2e6, 1e7]}
+    )
     ax = plots.convergence(curve, stop_j=2.5e6)
     assert len(ax.child_axes) == 2
     assert ax.child_axes[-1].get_xlabel() == "cumulative energy [kWh]"
@@ -295,8 +316,16 @@ def test_weeks_band_is_that_of_the_eight_before():
 def test_palette_can_be_told_apart_by_the_colour_blind():
     # Machado, Oliveira and Fernandes (2009), severity 1: deuteranopia and protanopia, linear RGB
     kinds = {
-        "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-        "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        "deuteranopia": [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ],
+        "protanopia": [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ],
     }
     colours = np.array([to_rgb(c) for c in (look.BLUE, look.ORANGE, look.GREEN, look.VERMILLION)])
     linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)

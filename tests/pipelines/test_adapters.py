@@ -69,7 +69,7 @@ def _fixtures() -> list[Fixture]:
         for folder in sorted(FIXTURES.iterdir())
         if folder.is_dir() and folder.name in {a.name for a in ADAPTERS}
         for path in sorted(folder.iterdir())
-        if path.is_file() and not path.name.endswith((".golden.json", ".options.json", ".txt.md"))
+        if path.is_file() and not path.name.endswith((".golden.json", ".options.json"))
     ]
     return found
 
@@ -242,7 +242,8 @@ def _decoded(raw: bytes) -> tuple[str, str]:
 
 PROBED = [
     f for f in ALL
-    if f.path.suffix in {".csv", ".tsv"} and f.says.get("_probe", True) and (w := whole(f)) is not None and w.readings.height
+    if f.path.suffix in {".csv", ".tsv"} and f.says.get("_probe", True)
+    and (w := whole(f)) is not None and w.readings.height
 ]  # fmt: skip
 
 

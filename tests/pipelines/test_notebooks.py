@@ -1,4 +1,5 @@
 """The notebook templates run on any study, and papermill runs them with this interpreter's kernel."""
+# ruff: noqa: E501 (rows of tables read better on one line)
 
 import ast
 import json
@@ -13,6 +14,7 @@ import nbformat
 import numpy as np
 import polars as pl
 import pytest
+
 from joulebook import schema
 from joulebook_pipelines import notebooks, open_store
 
@@ -95,7 +97,11 @@ def test_template_is_an_analysts_notebook(name):
         assert not long
         if "plots." in cell.source:
             assert cell.source.rstrip().endswith("plt.show()")
-        paths = [n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and ".duckdb" in n.value]
+        paths = [
+            n
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Constant) and isinstance(n.value, str) and ".duckdb" in n.value
+        ]
         assert not paths or cell is tagged[0]
     assert "image/png" not in json.dumps(book)
 
@@ -107,7 +113,7 @@ def test_template_runs_on_any_study(name, study, stores, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda: (drawn.extend(plt.get_fignums()), plt.close("all")))
     space = {}
     for cell in code(name)[1]:
-        exec(cell.source, space)  # noqa: S102
+        exec(cell.source, space)
         if "parameters" in cell.metadata.get("tags", []):
             space["store_path"] = str(stores[study])
     space["store"].close()
@@ -125,7 +131,9 @@ def test_only_notebooks_with_rows_apply(stores):
 def test_executes_with_this_interpreter_whatever_kernels_are_registered(stores, tmp_path, monkeypatch):
     kernel = tmp_path / "jupyter" / "kernels" / "python3"
     kernel.mkdir(parents=True)
-    (kernel / "kernel.json").write_text(json.dumps({"argv": ["/nowhere/python"], "display_name": "broken", "language": "python"}))
+    (kernel / "kernel.json").write_text(
+        json.dumps({"argv": ["/nowhere/python"], "display_name": "broken", "language": "python"})
+    )
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
     out = tmp_path / "notebooks" / "first-look.ipynb"

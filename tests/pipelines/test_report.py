@@ -1,4 +1,5 @@
 """The page and the JSON of a study, from a store filled by hand."""
+# ruff: noqa: E501 (rows of tables read better on one line)
 
 import json
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+
 from joulebook import schema
 from joulebook_pipelines import report
 from joulebook_pipelines.report import footnotes, shown
@@ -39,21 +41,28 @@ class FakeStore:
         base, gain = {"board": (125.0, 860.0), "node": (403.0, 1000.0)}.get(scope, (50.0, 100.0))
         return s, base + work * (gain + 60 * np.sin(s / 3.0))
 
-    def power(self, run_id=None, *, scope, device=None, start_utc=None, end_utc=None, as_measured=False):
-        if scope not in {"board", "node"}:
-            return pl.DataFrame(schema={"device": pl.String, "ts_utc": schema.UTC, "span_s": pl.Float64, "power_w": pl.Float64})
+    def _readings(self, scope, shift=0.0):
         s, watts = self._levels(scope)
-        shift = -68.0 if as_measured and scope == "node" else 0.0
         stamps = [T0 + timedelta(seconds=float(x) + shift) for x in s]
-        return pl.DataFrame(
-            {"device": scope, "ts_utc": stamps, "span_s": None, "power_w": watts}, schema_overrides={"ts_utc": schema.UTC}
-        )
+        frame = pl.DataFrame({"device": scope, "ts_utc": stamps, "power_w": watts})
+        return frame.with_columns(pl.col("ts_utc").cast(schema.UTC))
+
+    def measured_power(self, channels):
+        meter = 2 in channels["source_id"]
+        return self._readings("node" if meter else "board", -68.0 if meter else 0.0)
+
+    def aligned_runs(self):
+        return self.tables["runs"]
 
     def timeline(self, scope, points=2000, start_utc=None, end_utc=None):
-        rows = self.power(scope=scope).filter(~pl.col("ts_utc").is_between(T0 + timedelta(seconds=1500), T0 + timedelta(seconds=1600)))
+        rows = self._readings(scope).filter(
+            ~pl.col("ts_utc").is_between(T0 + timedelta(seconds=1500), T0 + timedelta(seconds=1600))
+        )
         if start_utc:
             rows = rows.filter(pl.col("ts_utc").is_between(start_utc, end_utc))
-        return rows.select("ts_utc", (pl.col("power_w") - 30).alias("lo_w"), (pl.col("power_w") + 30).alias("hi_w"), mean_w="power_w")
+        return rows.select(
+            "ts_utc", (pl.col("power_w") - 30).alias("lo_w"), (pl.col("power_w") + 30).alias("hi_w"), mean_w="power_w"
+        )
 
 
 def result(metric, value, scope="node", run="train-1", half=0.001, **more):
@@ -241,7 +250,17 @@ def test_asks_nothing_of_the_network_and_anchors_are_sound(pages, name):
 
 def test_first_section_answers_with_the_rows_of_the_store(pages):
     page = Page(read(pages["full"]))
-    for words in ("0.93360", "at the node", "4.4967 Wh", "kWh", "0.70515", "kg CO2e", "0.581", "site.carbon_kg_per_kwh", "USD"):
+    for words in (
+        "0.93360",
+        "at the node",
+        "4.4967 Wh",
+        "kWh",
+        "0.70515",
+        "kg CO2e",
+        "0.581",
+        "site.carbon_kg_per_kwh",
+        "USD",
+    ):
         assert words in page.text.replace(",", ""), words
 
 
@@ -311,7 +330,11 @@ def test_every_picture_has_a_title_and_an_alternative(pages):
 
 
 def test_rendering_twice_gives_the_same_bytes(pages, tmp_path):
-    again = report.render(FakeStore(full_tables(), SETTINGS), pages["full"].parent / "again.html", [pages["full"].parent / "notebooks" / "first-look.ipynb"])
+    again = report.render(
+        FakeStore(full_tables(), SETTINGS),
+        pages["full"].parent / "again.html",
+        [pages["full"].parent / "notebooks" / "first-look.ipynb"],
+    )
     assert read(again) == read(pages["full"])
 
 
@@ -346,7 +369,9 @@ def test_digits_follow_the_interval(value, lo, hi, unit, text, interval):
 
 def test_decimal_points_of_a_column_stand_in_one_line():
     column = shown.aligned([shown.number(v, unit=shown.Unit("W")) for v in (1.5, 123.25, 10_000.0, None)])
-    ends = {len(n.text) - n.text.index(".") if "." in n.text else len(n.text.rstrip("\u2007\u2008")) for n in column[:2]}
+    ends = {
+        len(n.text) - n.text.index(".") if "." in n.text else len(n.text.rstrip("\u2007\u2008")) for n in column[:2]
+    }
     assert len(ends) == 1
     assert column[2].text.endswith("\u2007\u2007\u2007\u2008")
     assert column[3].text == "–"
@@ -367,15 +392,32 @@ document.title = JSON.stringify({scroll: d.scrollWidth, inner: innerWidth, wide:
 @pytest.mark.parametrize("name", ["full", "many"])
 def test_no_horizontal_scroll_on_a_phone(pages, name, tmp_path):
     inner = tmp_path / "inner.html"
-    inner.write_text(read(pages[name]).replace("</head>", PROBE + "</head>").replace("<details", "<details open"), encoding="utf-8")
+    inner.write_text(
+        read(pages[name]).replace("</head>", PROBE + "</head>").replace("<details", "<details open"), encoding="utf-8"
+    )
     # a headless window is at least 500 px wide: a frame is not
     frame = f'<iframe src="{inner.as_uri()}" width="390" height="800" onload="setTimeout(() => 0)"></iframe>'
     outer = tmp_path / "outer.html"
-    outer.write_text(f"<!doctype html>{frame}<script>addEventListener('load', () => {{ document.title = document.querySelector('iframe').contentDocument.title; }})</script>")  # noqa: E501
+    outer.write_text(
+        f"<!doctype html>{frame}<script>addEventListener('load', () => {{ document.title = document.querySelector('iframe').contentDocument.title; }})</script>"
+    )
     with tempfile.TemporaryDirectory() as profile:
-        command = [BROWSER, *FLAGS, "--allow-file-access-from-files", f"--user-data-dir={profile}", "--virtual-time-budget=4000", "--dump-dom", outer.as_uri()]  # noqa: E501
+        command = [
+            BROWSER,
+            *FLAGS,
+            "--allow-file-access-from-files",
+            f"--user-data-dir={profile}",
+            "--virtual-time-budget=4000",
+            "--dump-dom",
+            outer.as_uri(),
+        ]
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    found = json.loads(re.search(r"<title>(.*?)</title>", run.stdout)[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    found = json.loads(
+        re.search(r"<title>(.*?)</title>", run.stdout)[1]
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&")
+    )
     assert found["inner"] == 390
     assert found["wide"] == []
     assert found["scroll"] <= 390
@@ -388,3 +430,21 @@ def test_prints_to_pdf(pages, tmp_path):
         command = [BROWSER, *FLAGS, f"--user-data-dir={profile}", f"--print-to-pdf={out}", pages["full"].as_uri()]
         subprocess.run(command, capture_output=True, timeout=60, check=True)
     assert out.read_bytes().startswith(b"%PDF")
+
+
+def _luminance(colour):
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+
+def test_contrast_of_text_is_at_least_aa():
+    css = (Path(report.__file__).parent / "templates" / "page.css").read_text(encoding="utf-8")
+    themes = [
+        dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", css)
+    ]
+    assert len(themes) == 4  # light, dark by preference, dark by choice, print
+    for theme in themes:
+        for ink in ("ink", "muted", "link", "good", "doubt", "bad", "none"):
+            for ground in ("paper", "panel"):
+                low, high = sorted((_luminance(theme[ink]), _luminance(theme[ground])))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground, theme[ink])

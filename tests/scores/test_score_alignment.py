@@ -96,7 +96,9 @@ def machine(
             total += float(pause)
     ends = np.cumsum(np.concatenate(lengths))
     power = np.concatenate(levels)[np.minimum(np.searchsorted(ends, np.arange(n) * DT_S), ends.size - 1)] * scale
-    power = lfilter([1 - np.exp(-DT_S / 0.05)], [1, -np.exp(-DT_S / 0.05)], power, zi=[power[0] * np.exp(-DT_S / 0.05)])[0]
+    power = lfilter(
+        [1 - np.exp(-DT_S / 0.05)], [1, -np.exp(-DT_S / 0.05)], power, zi=[power[0] * np.exp(-DT_S / 0.05)]
+    )[0]
     return np.asarray(power + ar_noise(noise or rng, n, 3.0, 1.0))
 
 
@@ -123,7 +125,11 @@ def read(rng: np.random.Generator, power: np.ndarray, m: Meter, offset_s: float,
     start = offset_s - drift * seconds / 2
     period = m.period_s if m.exact else m.period_s * (1 + rng.uniform(2e-4, 1e-3))
     w = m.window_s or 0.0
-    first = np.ceil((max(w, m.period_s) + start) / m.period_s) * m.period_s if m.stamp_s >= 60 else max(w, 1.0) + rng.uniform(0, m.period_s) + start
+    first = (
+        np.ceil((max(w, m.period_s) + start) / m.period_s) * m.period_s
+        if m.stamp_s >= 60
+        else max(w, 1.0) + rng.uniform(0, m.period_s) + start
+    )
     clock = np.arange(first, seconds - 1 + start, period)
     if not m.exact:
         clock = clock + rng.normal(0, min(0.003, 0.01 * m.period_s), clock.size)
@@ -136,7 +142,9 @@ def read(rng: np.random.Generator, power: np.ndarray, m: Meter, offset_s: float,
         "span_s": pl.Series([m.window_s if m.declared else None] * clock.size, dtype=pl.Float64),
     }
     if m.counter_wh:
-        frame["energy_counter_j"] = np.floor((np.interp(true, grid, energy) + 5e5) / 3600 / m.counter_wh) * m.counter_wh * 3600
+        frame["energy_counter_j"] = (
+            np.floor((np.interp(true, grid, energy) + 5e5) / 3600 / m.counter_wh) * m.counter_wh * 3600
+        )
     elif w:
         mean = (np.interp(true, grid, energy) - np.interp(true - w, grid, energy)) / w
         frame["power_w"] = np.rint(mean / m.watt_s) * m.watt_s
@@ -158,9 +166,22 @@ def one(case: Case, seed: int) -> tuple[float, float, bool, bool, bool, float]:
     at = (a.anchor_utc - T0).total_seconds() - offset
     truth = offset + drift * (at - case.hours * 1800)
     ppm = drift * 1e6
-    assert a.offset_lo is not None and a.offset_hi is not None and a.drift_lo is not None and a.drift_hi is not None and a.drift_ppm is not None
+    assert (
+        a.offset_lo is not None
+        and a.offset_hi is not None
+        and a.drift_lo is not None
+        and a.drift_hi is not None
+        and a.drift_ppm is not None
+    )
     covered = a.offset_lo <= truth <= a.offset_hi
-    return a.offset_s - truth, a.drift_ppm - ppm, covered, a.drift_lo <= ppm <= a.drift_hi, True, (a.offset_hi - a.offset_lo) / 2
+    return (
+        a.offset_s - truth,
+        a.drift_ppm - ppm,
+        covered,
+        a.drift_lo <= ppm <= a.drift_hi,
+        True,
+        (a.offset_hi - a.offset_lo) / 2,
+    )
 
 
 @cache
@@ -177,11 +198,21 @@ def test_offset(case: Case, score: Any) -> None:
         error = np.abs(ok[:, 0])
         median, p95 = np.median(error), np.quantile(error, 0.95)
         worst = error.max()
-        score.row("alignment", f"{case.name}: offset, median / p95 [s]", f"≤ {case.median_s} / {case.p95_s}" if case.median_s else "reported", f"{median:.3f} / {p95:.3f} ({len(ok)} of {len(rows)} accepted)")
+        score.row(
+            "alignment",
+            f"{case.name}: offset, median / p95 [s]",
+            f"≤ {case.median_s} / {case.p95_s}" if case.median_s else "reported",
+            f"{median:.3f} / {p95:.3f} ({len(ok)} of {len(rows)} accepted)",
+        )
         score.row("alignment", f"{case.name}: interval holds the offset", "≥ 0.90", f"{ok[:, 2].mean():.3f}")
         score.row("alignment", f"{case.name}: interval holds the drift", "≥ 0.90", f"{ok[:, 3].mean():.3f}")
         limit = max(1.0, (case.wall.window_s or case.wall.period_s) / 2)
-        score.row("alignment", f"{case.name}: accepted but wrong", f"0 off by > {limit:g} s", f"{int((error > limit).sum())}, worst {worst:.2f} s")
+        score.row(
+            "alignment",
+            f"{case.name}: accepted but wrong",
+            f"0 off by > {limit:g} s",
+            f"{int((error > limit).sum())}, worst {worst:.2f} s",
+        )
         assert worst <= limit
         if len(ok) >= 20:
             assert ok[:, 2].mean() >= 0.90
@@ -218,5 +249,7 @@ def test_null(pair: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray
         board, node = pair(rng)
         a = align.estimate(read(rng, node, wall, rng.uniform(-300, 300), 0.0), read(rng, board, FAST, 0.0, 0.0))
         refused += a.status == "refused"
-    score.row("alignment", f"{pair.__name__} pair, {wall.period_s:g} s meter: refused", "all", f"{refused} of {STUDIES}")
+    score.row(
+        "alignment", f"{pair.__name__} pair, {wall.period_s:g} s meter: refused", "all", f"{refused} of {STUDIES}"
+    )
     assert refused == STUDIES

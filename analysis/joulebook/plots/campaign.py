@@ -57,7 +57,7 @@ def campaign(changes: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     width = (1.0 - 0.05 * (len(parts) - 1)) / len(parts)
     for i, rows in enumerate(parts):
         panel = ax.inset_axes((i * (width + 0.05), 0.0, width, 1.0))
-        _waterfall(panel, rows, names=i == 0, reason_length=46 // len(parts) - 6)
+        _waterfall(panel, rows, names=i == 0, reason_length=40 // len(parts) - 7)
     ax.set_title(changes["campaign"][0], pad=18)
     return ax
 

@@ -103,11 +103,15 @@ def timeline(
         _strip(ax, phases, timezone, level)
     look.label_ends(ax, lines)
     ax.set_ylabel(f"power [{unit}]")
+    _time_axis(ax, timezone)
+    return ax
+
+
+def _time_axis(ax: Axes, timezone: str) -> None:
     ax.set_xlabel(f"time of day ({timezone})")
     locator = mdates.AutoDateLocator(minticks=4, maxticks=8)  # type: ignore[no-untyped-call]
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    return ax
 
 
 def _days(stamps: pl.Series, timezone: str) -> np.ndarray[Any, Any]:

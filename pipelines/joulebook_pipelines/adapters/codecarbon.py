@@ -1,4 +1,4 @@
-"""CodeCarbon's ``emissions.csv``, every version from 0.0.9 on: one row a run, energies of its parts, or flushes of a running tracker."""
+"""CodeCarbon's ``emissions.csv``, every version from 0.0.9 on: a row for each run, or for each flush of a tracker."""
 
 from __future__ import annotations
 
@@ -15,20 +15,29 @@ from joulebook_pipelines.logs.table import Field
 
 _DEVICES = {
     "gpu": ("board", (
-        Field("gpu_energy", "gpu_energy", "energy_j", "kWh", required=True), Field("gpu_power", "gpu_power", "reported_power_w", "W"),
+        Field("gpu_energy", "gpu_energy", "energy_j", "kWh", required=True),
+        Field("gpu_power", "gpu_power", "reported_power_w", "W"),
         Field("gpu_utilization_percent", "gpu_utilization_percent", "utilization_ratio", "percent"),
     )),
     "cpu": ("package", (
-        Field("cpu_energy", "cpu_energy", "energy_j", "kWh", required=True), Field("cpu_power", "cpu_power", "reported_power_w", "W"),
+        Field("cpu_energy", "cpu_energy", "energy_j", "kWh", required=True),
+        Field("cpu_power", "cpu_power", "reported_power_w", "W"),
         Field("cpu_utilization_percent", "cpu_utilization_percent", "utilization_ratio", "percent"),
     )),
     "dram": ("dram", (
-        Field("ram_energy", "ram_energy", "energy_j", "kWh", required=True), Field("ram_power", "ram_power", "reported_power_w", "W"),
+        Field("ram_energy", "ram_energy", "energy_j", "kWh", required=True),
+        Field("ram_power", "ram_power", "reported_power_w", "W"),
         Field("ram_used_gb", "ram_used_gb", "memory_used_bytes", "GiB"),
     )),
     "components": ("components", (Field("energy_consumed", "energy_consumed", "energy_j", "kWh", required=True),)),
 }  # fmt: skip
 """What each device of a row covers and which columns speak of it; ``gpu`` is all boards of the machine together."""
+
+_LABELS = (
+    "project_name", "experiment_id", "task_name", "tracking_mode", "codecarbon_version", "cpu_model", "gpu_model",
+    "country_iso_code",
+)  # fmt: skip
+"""Columns that become labels of the run."""
 
 _STAMP = Field("timestamp", "timestamp", "ts_utc")
 
@@ -42,6 +51,8 @@ def _parse(log: Log) -> Iterator[Part]:
     rows = emissions_rows.read(log)
     raw, rejects = _timed(log, rows)
     raw, more = _lasting(raw, rows)
+    rejects += more
+    raw, more = _scaled(raw, rows)
     rejects += more
     raw, values, more = _valued(raw, rows)
     rejects += more
@@ -82,15 +93,31 @@ def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.D
 
 def _lasting(raw: pl.DataFrame, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Return the rows that took time; an energy over no time, or over an unknown time, belongs to no span."""
-    duration = pl.col("duration").str.strip_chars().cast(pl.Float64, strict=False)
-    raw = raw.with_columns(duration_s=pl.when(duration.is_finite()).then(duration))
-    gone = raw.filter(~(pl.col("duration_s") > 0).fill_null(value=False))
-    rule = pl.when(pl.col("duration_s") == 0).then(pl.lit("zero-duration")).otherwise(pl.lit("no-duration"))
-    rejects = [
-        table.cell_rejects(gone.filter(pl.col(f.column).fill_null("").str.strip_chars() != ""), f, rule)
-        for f in _fields(rows)
-    ]
+    duration = pl.col("duration").fill_null("").str.strip_chars().cast(pl.Float64, strict=False)
+    raw = raw.with_columns(duration_s=pl.when(duration.is_finite() & (duration >= 0)).then(duration))
+    unknown, zero = raw.filter(pl.col("duration_s").is_null()), raw.filter(pl.col("duration_s") == 0)
+    rejects = [table.without_time(unknown, _fields(rows), Field("duration", "duration", "span_s"))]
+    for field in _fields(rows):
+        filled = zero.filter(pl.col(field.column).fill_null("").str.strip_chars() != "")
+        rejects.append(table.cell_rejects(filled, field, pl.lit("zero-duration")))
     return raw.filter(pl.col("duration_s") > 0), rejects
+
+
+def _scaled(raw: pl.DataFrame, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    """Return the rows with ``pue_factor`` and ``version``; where one is unreadable, so is what it scales."""
+    text = pl.col("pue").fill_null("").str.strip_chars()
+    pue = text.cast(pl.Float64, strict=False)
+    raw = raw.with_columns(
+        pue_factor=pl.when(text.str.to_lowercase().is_in(["", "nan", "none"])).then(1.0).when(pue > 0).then(pue),
+        version=emissions_checks.version_number(pl.col("codecarbon_version")),
+    )
+    garbled = pl.col("version").is_null() & (pl.col("codecarbon_version").fill_null("").str.strip_chars() != "")
+    lost = raw.filter(pl.col("pue_factor").is_null())
+    unclear = raw.filter(garbled & (pl.col("pue_factor") != 1))
+    rejects = [table.whole_lines(lost, "no-such-pue"), table.whole_lines(unclear, "no-such-version")]
+    kept = raw.filter(pl.col("pue_factor").is_not_null() & ~(garbled & (pl.col("pue_factor") != 1)))
+    oldest = 2_000_000 if "cpu_energy" in rows.present else 1_000_000
+    return kept.with_columns(pl.col("version").fill_null(oldest)), rejects
 
 
 def _valued(
@@ -101,11 +128,7 @@ def _valued(
         name: pl.col(column).str.strip_chars().cast(pl.Float64, strict=False)
         for name, column in (("rate", "emissions_rate"), ("emissions_kg", "emissions"), ("threads", "cpu_count"))
     }
-    pue = pl.col("pue").str.strip_chars().cast(pl.Float64, strict=False)
-    raw = raw.with_columns(
-        **number, pue_factor=pl.when(pue > 0).then(pue).otherwise(1.0), version=_version(rows),
-        machine_mode=pl.col("tracking_mode").fill_null("machine") != "process",
-    )  # fmt: skip
+    raw = raw.with_columns(**number, machine_mode=pl.col("tracking_mode").fill_null("machine") != "process")
     values, rejects = {}, []
     for device, (_, fields) in _DEVICES.items():
         mine = [f for f in fields if f.column in rows.present]
@@ -126,11 +149,6 @@ def _valued(
     return order.drop("place"), values, rejects
 
 
-def _version(rows: emissions_rows.Rows) -> pl.Expr:
-    known = emissions_checks.version_number(pl.col("codecarbon_version"))
-    return known.fill_null(2_000_000 if "cpu_energy" in rows.present else 1_000_000)
-
-
 def _energy(values: pl.DataFrame | None, height: int) -> pl.Series:
     known = values is not None and "energy_j" in values.columns
     return values["energy_j"] if values is not None and known else pl.Series([None] * height, dtype=pl.Float64)
@@ -145,7 +163,7 @@ def _gpu_there() -> pl.Expr:
 
 
 def _without_pue(values: pl.DataFrame, raw: pl.DataFrame) -> list[pl.Series]:
-    """Return energies and powers as the devices drew them: without the facility's overhead that the tracker multiplied in."""
+    """Return energies and powers without the facility's overhead that the tracker multiplied in."""
     out, factor = [], raw["pue_factor"]
     if "energy_j" in values.columns:
         out.append((values["energy_j"] / factor).alias("energy_j"))
@@ -167,15 +185,15 @@ def _runs(raw: pl.DataFrame) -> pl.DataFrame:
 def _readings(raw: pl.DataFrame, values: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Return span readings (of flushes the difference to the flush before), and as rejects what is impossible."""
     frames, rejects = [], []
-    spoiled = pl.Series([False] * raw.height)
+    spoiled = pl.Series([False] * raw.height, dtype=pl.Boolean)
     for device, (scope, fields) in _DEVICES.items():
         if device not in values or (device == "gpu" and not raw["gpu_there"].any()):
             continue
         frame = _spans(values[device], raw)
         rules = _broken(frame, values[device], scope, device, raw["gpu_there"])
         if device == "components" and "energy_j" in rules.columns:
-            rules = rules.select(pl.when(pl.col("energy_j").is_null() & spoiled).then(pl.lit("part-impossible")).otherwise("energy_j")
-                                 .alias("energy_j"))  # fmt: skip
+            blamed = pl.when(pl.col("energy_j").is_null() & spoiled).then(pl.lit("part-impossible"))
+            rules = rules.select(blamed.otherwise("energy_j").alias("energy_j"))
         elif "energy_j" in rules.columns:
             spoiled = spoiled | rules["energy_j"].is_in(["negative-energy", "beyond-physical"]).fill_null(value=False)
         for field in (f for f in fields if f.quantity in rules.columns):
@@ -196,30 +214,30 @@ def _spans(values: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
 
 
 def _broken(frame: pl.DataFrame, whole: pl.DataFrame, scope: str, device: str, there: pl.Series) -> pl.DataFrame:
-    """Return the rule that each energy and each printed power breaks, null where none; only quantities that are there."""
-    absent = ~there if device == "gpu" else pl.Series([False] * frame.height)
+    """Return the rule that each energy and each printed power breaks, null where none."""
+    absent = ~there if device == "gpu" else pl.Series([False] * frame.height, dtype=pl.Boolean)
     rules = []
     if "energy_j" in frame.columns:
         lost = frame["energy_j"].is_null() & whole["energy_j"].is_not_null()
         rule = emissions_checks.broken(frame, scope).alias("energy_j")
-        rules.append(pl.when(lost).then(pl.lit("no-difference")).when(absent & (frame["energy_j"] == 0)).then(pl.lit("no-such-device"))
-                     .otherwise(rule).alias("energy_j"))  # fmt: skip
+        nothing = absent & (frame["energy_j"] == 0)
+        found = pl.when(lost).then(pl.lit("no-difference")).when(nothing).then(pl.lit("no-such-device"))
+        rules.append(found.otherwise(rule).alias("energy_j"))
     if "reported_power_w" in frame.columns:
         rule = emissions_checks.broken_power(frame, scope).alias("reported_power_w")
-        rules.append(pl.when(absent & (frame["reported_power_w"] == 0)).then(pl.lit("no-such-device")).otherwise(rule)
-                     .alias("reported_power_w"))  # fmt: skip
+        nothing = absent & (frame["reported_power_w"] == 0)
+        rules.append(pl.when(nothing).then(pl.lit("no-such-device")).otherwise(rule).alias("reported_power_w"))
     return pl.select(rules)
 
 
 def _run_rows(log: Log, runs: pl.DataFrame) -> pl.DataFrame:
     labels = [
         json.dumps({k: v for k, v in row.items() if v not in (None, "")}, ensure_ascii=False, sort_keys=True)
-        for row in runs.select("project_name", "experiment_id", "task_name", "tracking_mode", "codecarbon_version", "cpu_model",
-                               "gpu_model", "country_iso_code").iter_rows(named=True)
-    ]  # fmt: skip
+        for row in runs.select(_LABELS).iter_rows(named=True)
+    ]
     return runs.select(
-        run_id="name", host=pl.lit(log.options.host), start_utc="start_utc", end_utc="end_utc", origin=pl.lit("tracker"),
-        labels=pl.Series(labels, dtype=pl.String),
+        run_id="name", host=pl.lit(log.options.host), start_utc="start_utc", end_utc="end_utc",
+        origin=pl.lit("tracker"), labels=pl.Series(labels, dtype=pl.String),
     )  # fmt: skip
 
 
@@ -247,13 +265,15 @@ def _findings(log: Log, rows: emissions_rows.Rows, raw: pl.DataFrame, runs: pl.D
     ):
         if lines:
             found.append(Finding(
-                code, Severity.WARNING, log.name, f"{len(lines)} lines {what}, first line {lines[0]}.", {"lines": list(lines[:50])},
+                code, Severity.WARNING, log.name, f"{len(lines)} lines {what}, first line {lines[0]}.",
+                {"lines": list(lines[:50])},
             ))  # fmt: skip
     beside = sorted(p.name for p in log.path.parent.glob(f"{glob.escape(log.path.name)}*.bak"))
     if beside:
         found.append(Finding(
             "older-rows-beside", Severity.NOTE, log.name,
-            f"{', '.join(beside[:5])} beside this file: the tracker moves earlier rows there when its columns change. The study should hold them too; "
+            f"{', '.join(beside[:5])} beside this file: the tracker moves earlier rows there when its columns change. "
+            "The study should hold them too; "
             "runs that stand in both are counted once.", {"files": beside[:20]},
         ))  # fmt: skip
     return tuple(found)

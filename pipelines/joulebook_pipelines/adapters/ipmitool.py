@@ -1,4 +1,4 @@
-"""``ipmitool``: ``dcmi power reading``, ``sdr``, ``sdr elist``, ``sensor`` and verbose ``sdr``, dump after dump under stamps."""
+"""``ipmitool``: ``dcmi power reading``, ``sdr`` (also elist, verbose) and ``sensor``, dump after dump under stamps."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
 _DCMI = "Instantaneous power reading"
 _UNITS = r"(?:Watts|degrees [CF]|RPM|Volts|Amps|percent|discrete|unspecified|feet|CFM)"
-_PIPED = re.compile(rf"^[^|]{{1,60}}\|[^|]*(?:\b{_UNITS}\b|\bna\b|0x[0-9a-f]+|no reading|disabled|\d+h\s*\|)", re.IGNORECASE)
+_PIPED = re.compile(
+    rf"^[^|]{{1,60}}\|[^|]*(?:\b{_UNITS}\b|\bna\b|0x[0-9a-f]+|no reading|disabled|\d+h\s*\|)", re.IGNORECASE
+)
 _OWN_STAMP = re.compile(r"^\s*IPMI timestamp\s*:\s*(.+)$")
 _MESSAGE = (
-    r"(?i)\bfailed\b|^\s*(?:error|unable|could not|get sdr|invalid|timeout|no response|address lookup|sdr record|device not)|request failed"
+    r"(?i)\bfailed\b|^\s*(?:error|unable|could not|get sdr|invalid|timeout|no response|address lookup|"
+    r"sdr record|device not)"
 )
 _NUMBER_AND_UNIT = r"^\s*([-+]?\d+(?:\.\d+)?)\s*(?:\(\+/- [^)]*\))?\s*([A-Za-z%][A-Za-z %]*?)?\s*(?:,.*)?$"
 _KNOWN = (
-    r"^\s*(?:Minimum during sampling|Maximum during sampling|Average power reading|Sampling period|Entity ID|Sensor Type|Status|"
-    r"Nominal|Normal|Upper|Lower|Positive|Negative|Minimum sensor|Maximum sensor|Event|Readable|Settable|Threshold|Assertion|"
-    r"Deassertion|States|Assertions|Deassertions|OEM|SDR|\[|Sensor Data Records)"
+    r"^\s*(?:Minimum during sampling|Maximum during sampling|Average power reading|Sampling period|Entity ID|Status|"
+    r"Sensor Type|Nominal|Normal|Upper|Lower|Positive|Negative|Minimum sensor|Maximum sensor|Event|Readable|Settable|"
+    r"Threshold|Assertion|"
+    r"Deassertion|States|Assertions|Deassertions|OEM|SDR|\[|Sensor Data Records|#)"
 )
 
 
@@ -46,11 +50,13 @@ def _cells(text: pl.Expr) -> dict[str, pl.Expr]:
     verbose = text.str.extract(r"^\s*Sensor Reading\s*:\s*(.*)$", 1)
     header = text.str.extract(r"^\s*Sensor ID\s*:\s*(.*?)\s*(?:\(0x[0-9a-fA-F]+\))?\s*$", 1)
     own, state = text.str.extract(_OWN_STAMP.pattern, 1), text.str.extract(r"^\s*Power reading state is\s*:\s*(\S+)", 1)
-    # sdr: name | value unit | status; elist: name | id | status | entity | value unit; sensor: name | value | unit | status | …
+    # sdr: name | value unit | status; elist: name | id | status | entity | value unit; sensor: name | value | unit | …
     elist = (width == 5) & cell[1].str.contains(r"^[0-9A-Fa-f]{2,3}h$")
     wide = width >= 6
     said = pl.coalesce(dcmi, verbose, pl.when(elist).then(cell[4]).when(width >= 2).then(cell[1]))
-    number, unit = said.str.extract(_NUMBER_AND_UNIT, 1), said.str.extract(_NUMBER_AND_UNIT, 2)
+    number = said.str.extract(_NUMBER_AND_UNIT, 1)
+    unit = pl.coalesce(said.str.extract(_NUMBER_AND_UNIT, 2), said.str.extract(rf"\s({_UNITS})$", 1))
+    words = said.str.replace(rf"\s*{_UNITS}$", "")
     kind = (
         pl.when(dcmi.is_not_null() | verbose.is_not_null()).then(pl.lit("value"))
         .when(own.is_not_null()).then(pl.lit("bmc-stamp")).when(state.is_not_null()).then(pl.lit("state"))
@@ -63,7 +69,7 @@ def _cells(text: pl.Expr) -> dict[str, pl.Expr]:
         "kind": kind,
         "name": pl.coalesce(pl.when(dcmi.is_not_null()).then(pl.lit(_DCMI)), header, pl.when(width >= 2).then(cell[0])),
         "said": said,
-        "value": pl.coalesce(own, state, number, said),
+        "value": pl.coalesce(own, state, number, words),
         "unit": pl.when(wide).then(cell[2]).otherwise(unit).fill_null(""),
         "entity": pl.when(elist).then(cell[3]),
     }

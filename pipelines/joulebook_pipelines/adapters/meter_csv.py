@@ -1,4 +1,4 @@
-"""Tables of power and energy from meters, plugs and people's own scripts: any dialect whose titles or study.toml say what is what."""
+"""Tables of power and energy from meters, plugs and scripts, of any dialect; titles or study.toml say what is what."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, dialect, meter_checks, meter_columns, meter_long, meter_table, table
-from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs import (
+    cells,
+    dialect,
+    meter_checks,
+    meter_columns,
+    meter_form,
+    meter_long,
+    meter_table,
+    table,
+)
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, Part
 from joulebook_pipelines.logs.meter_columns import Group
-from joulebook_pipelines.logs.meter_table import Understood
+from joulebook_pipelines.logs.meter_form import Understood
 from joulebook_pipelines.logs.table import Field
 
 _HALF_DAY_US = 43_200_000_000
@@ -29,6 +38,8 @@ class _Reader:
     seen: set[str] = field(default_factory=set)
     last_of_day_us: int | None = None
     days: int = 0
+    powers: int = 0
+    beyond: int = 0
 
     @property
     def stamp(self) -> Field:
@@ -43,6 +54,10 @@ class _Reader:
         part = self._quick(block) or self._careful(block)
         if part.readings is not None and part.readings.height:
             self.checks.add(part.readings)
+            if "power_w" in part.readings.columns:
+                self.powers += part.readings.height - part.readings["power_w"].null_count()
+        if part.rejects is not None:
+            self.beyond += int((part.rejects["rule"] == "beyond-physical").sum())
         return part
 
     def _quick(self, block: Block) -> Part | None:
@@ -70,7 +85,8 @@ class _Reader:
         for group in layout.groups:
             values = frame.select(
                 "line", pl.lit(group.device).alias("device"),
-                *(cells.scaled(pl.col(f.column), f.quantity, f.unit).alias(f.quantity) for f in group.fields), "ts_utc", "span_s",
+                *(cells.scaled(pl.col(f.column), f.quantity, f.unit).alias(f.quantity) for f in group.fields),
+                "ts_utc", "span_s",
             )  # fmt: skip
             values = self._signed(values)
             if rules.judge(values, group.judged or _judged(group.scope))[1].height:
@@ -139,7 +155,7 @@ class _Reader:
         if b"\x00" in block.data:
             block, nul = table.without_nul(block)
             damage.append(nul)
-        ready = meter_table.prepared(block, found.dialect)
+        ready = meter_form.prepared(block, found.dialect)
         split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
         frame, odd = split.frame, split.odd
         title = self._title(found.layout.time[0])
@@ -174,14 +190,14 @@ class _Reader:
     def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Add ``stamp`` (text), ``ts_utc`` (end of the span where there is one) and ``span_s``."""
         found, options = self.found, self.log.options
-        text = meter_table.stamp_text(raw, found.layout)
-        naive = meter_table.naive_stamps(text, found, options.date)
+        text = meter_form.stamp_text(raw, found.layout)
+        naive = meter_form.naive_stamps(text, found, options.date)
         if found.clock_only:
             naive = self._over_midnight(naive)
         raw = raw.with_columns(text, found.clock.to_utc(naive).alias("ts_utc"), span_s=pl.lit(None, pl.Float64))
         if found.layout.end is not None:
             ends = raw.select(pl.col(found.layout.end).fill_null("").str.strip_chars(' "').alias("stamp")).to_series()
-            end = found.clock.to_utc(meter_table.naive_stamps(ends, found, options.date))
+            end = found.clock.to_utc(meter_form.naive_stamps(ends, found, options.date))
             raw = raw.with_columns(ts_utc=end, span_s=(end - raw["ts_utc"]).dt.total_microseconds() / 1e6)
             both = pl.concat_str("stamp", pl.lit(" "), ends)
             return raw.with_columns(pl.when(pl.col("span_s") > 0).then("ts_utc").alias("ts_utc"), stamp=both)
@@ -237,21 +253,30 @@ def _parse(log: Log) -> Iterator[Part]:
     channels = [_channel(log, found, g.device, g.scope, g.fields) for g in found.layout.groups if g.device]
     reader = _Reader(log, found, meter_checks.Checks(log.name, phases=_phases(found)))
     reader.seen.update(c.device for c in channels)
-    yield Part(channels=tuple(channels), findings=found.findings)
+    yield Part(lines=found.dialect.first_line - 1, channels=tuple(channels), findings=found.findings)
     read = False
-    for block in meter_table.rows(log, found.dialect):
+    for block in meter_form.rows(log, found.dialect):
         part = reader.read(block)
         read = read or (part.readings is not None and part.readings.height > 0)
         yield part
-    yield Part(findings=(*reader.checks.findings(), *_afterwards(log, found, read=read)))
+    yield Part(findings=(*reader.checks.findings(), *_afterwards(log, reader, read=read)))
 
 
-def _afterwards(log: Log, found: Understood, *, read: bool) -> tuple[Finding, ...]:
-    said = []
+def _afterwards(log: Log, reader: _Reader, *, read: bool) -> tuple[Finding, ...]:
+    found, said = reader.found, []
+    if reader.beyond > reader.powers:
+        said.append(Finding(
+            "unit-doubtful", Severity.WARNING, log.name,
+            f"{reader.beyond} of {reader.beyond + reader.powers} powers are more than such a device can "
+            "draw: the unit in the title may be wrong. If they are milliwatts, say so: "
+            'columns = { time = "…", power_w = "…" } and units = { power_w = "mW" }.',
+            {"beyond": reader.beyond, "kept": reader.powers},
+        ))  # fmt: skip
     if found.clock.unresolved_hours:
         said.append(Finding(
             "repeated-hour", Severity.WARNING, log.name,
-            f"{found.clock.unresolved_hours} stamps lie in the hour that comes twice when summer time ends; they were read as the first "
+            f"{found.clock.unresolved_hours} stamps lie in the hour that comes twice when summer time ends; they "
+            f"were read as the first "
             "pass.", {"stamps": found.clock.unresolved_hours},
         ))  # fmt: skip
     if not read:
@@ -268,7 +293,7 @@ def _afterwards(log: Log, found: Understood, *, read: bool) -> tuple[Finding, ..
 
 
 def _sniff(head: Head) -> bool:
-    """Claim tables whose titles name a time and a power or an energy; also rows without titles, to say what to write."""
+    """Claim tables whose titles name a time and a power or energy; also rows without titles, to say what to write."""
     return dialect.find(head, meter_columns.knows) is not None or dialect.looks_headerless(head) > 0
 
 

@@ -118,7 +118,7 @@ class _Reader:
         last_column, last = self.layout.names[-1], raw.tail(1)
         stump = len((last[last_column][0] or "").strip())
         others = raw.head(raw.height - 1)[last_column].str.strip_chars().str.len_chars()
-        if others.is_empty() or stump >= int(others.min() or 0):  # type: ignore[call-overload]
+        if others.is_empty() or stump >= int(str(others.min() or 0)):
             return raw, table.no_rejects()
         line = last.select("line", raw=pl.concat_str(self.layout.names, separator=","))
         return raw.head(raw.height - 1), table.whole_lines(line, "last-line-cut")

@@ -7,59 +7,57 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import stamps, table, work
+from joulebook_pipelines.logs import table, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
-_ENOUGH_NAMES = 2
-"""A line must name a time or step and one more thing of a training step."""
+_LOOKED_AT = 50
+"""Lines in which every name of the log should have come up: validation and system lines stand between the steps."""
 
 
-def _first_object(head: Head) -> dict[str, object] | None:
-    for line in head.lines[:20]:
-        if line.strip():
-            try:
-                value = json.loads(line)
-            except ValueError:
-                return None
-            return value if isinstance(value, dict) else None
-    return None
-
-
-def _sniff(head: Head) -> bool:
-    first = _first_object(head)
-    if first is None:
-        return False
-    known = work.known_names(tuple(first))
-    return "end_utc" in known and "step" in known and len(known) > _ENOUGH_NAMES
-
-
-def _parse(log: Log) -> Iterator[Part]:
-    first = _first_object(log.head)
-    if first is None:
-        raise LogRefusedError(f"{log.name}:1: is not a JSON object")
-    names = work.known_names(tuple(first))
-    samples = [str(json.loads(line)[names["end_utc"]]) for line in _whole_lines(log.head)[:100] if _is_object(line, names["end_utc"])]
-    form = work.stamp_form(log, samples)
-    clock = stamps.Localiser(None if form.aware else log.options.timezone)
-    collected = work.Steps(log, clock)
-    for block in log.blocks():
-        raw, rejects = _split(block, names)
-        steps, more = collected.add(raw, names, form)
-        yield Part(lines=block.count, steps=steps, rejects=pl.concat([rejects, more]))
-    yield Part(runs=collected.runs(), findings=collected.findings())
-
-
-def _is_object(line: str, name: str) -> bool:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and value.get(name) is not None
+def _objects(head: Head, most: int) -> list[dict[str, object]]:
+    """Return the objects of the first lines; damaged lines are passed over, but the first must be an object."""
+    found: list[dict[str, object]] = []
+    for line in [li for li in _whole_lines(head)[:most] if li.strip()]:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            found.append(value)
+        elif not found:
+            return []
+    return found
 
 
 def _whole_lines(head: Head) -> list[str]:
     lines = [line for line in head.lines if line.strip()]
-    return lines if head.complete else lines[:-1]
+    return lines if head.complete or len(lines) < 2 else lines[:-1]
+
+
+def _names(head: Head) -> dict[str, str]:
+    """Return the log's names of the things of a step: plain members only, not what lies inside another object."""
+    plain = {n: None for o in _objects(head, _LOOKED_AT) for n, v in o.items() if not isinstance(v, dict | list)}
+    return work.known_names(tuple(plain))
+
+
+def _sniff(head: Head) -> bool:
+    return head.text.lstrip().startswith("{") and work.tells_of_steps(_names(head))
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    names = _names(log.head)
+    if not names:
+        raise LogRefusedError(f"{log.name}:1: is not a JSON object with a step and its loss, tokens or batch size")
+    form = None
+    if "end_utc" in names:
+        told = [str(o[names["end_utc"]]) for o in _objects(log.head, 100) if o.get(names["end_utc"]) is not None]
+        form = work.stamp_form(log, told)
+    collected = work.Steps(log, names, form)
+    for block in log.blocks():
+        raw, rejects = _split(block, names)
+        yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(raw)]))
+    untimed = () if form else (work.without_times(log, "The log"),)
+    yield Part(runs=collected.runs(), steps=collected.steps(), findings=(*untimed, *collected.findings()))
 
 
 def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -72,13 +70,17 @@ def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFr
     readable = frame.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in names]))
     odd = pl.concat([lines.filter(~whole), frame.join(readable, on="line", how="anti").select("line", "raw")])
     cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
-    rule = pl.when(cut).then(pl.lit("last-line-cut")).otherwise(pl.lit("not-a-json-object"))
+    empty = pl.col("raw").str.contains(r"^\s*\{.*\}\s*$")
+    rule = (
+        pl.when(cut & ~empty).then(pl.lit("last-line-cut"))
+        .when(empty).then(pl.lit("no-known-member")).otherwise(pl.lit("not-a-json-object"))
+    )  # fmt: skip
     return readable.drop("raw"), table.whole_lines(odd.sort("line"), rule)
 
 
 def _field(name: str) -> pl.Expr:
-    """Return a member of the object as text, without quotes; the text of a nested object is not looked into."""
-    key = json.dumps(name)
+    """Return a member of the object as text, without quotes; a reader of JSON would refuse the NaN of a diverged loss."""
+    key = json.dumps(name, ensure_ascii=False)
     escaped = "".join(f"\\{c}" if c in r"\.+*?()|[]{}^$" else c for c in key)
     value = pl.col("raw").str.extract(escaped + r'\s*:\s*("(?:[^"\\]|\\.)*"|[^,}\]]+)')
     text = value.str.strip_chars()
@@ -87,7 +89,7 @@ def _field(name: str) -> pl.Expr:
 
 ADAPTER = Adapter(
     name="training-jsonl",
-    title="training loops that log JSON lines (time, run, step, loss, tokens, batch size …)",
+    title="training loops that log JSON lines (time, run, step, loss, tokens, batch size …), W&B history as JSON lines",
     yields="runs, steps with tokens, loss, batch size and learning rate",
     sniff=_sniff,
     parse=_parse,

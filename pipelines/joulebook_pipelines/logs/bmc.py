@@ -27,7 +27,8 @@ class Dialect:
     Parameters
     ----------
     cells
-        From a line's text to ``kind`` (``value``, ``name``, ``bmc-stamp``, ``state``, ``message``, ``known``, ``other``) and,
+        From a line's text to ``kind`` (``value``, ``name``, ``bmc-stamp``, ``state``, ``message``, ``known``,
+        ``other``) and,
         of values, ``name, value, unit, entity, said`` (the cell as it stands).
     own_stamp
         A line with the controller's own stamp; group 1 is the stamp.
@@ -76,7 +77,8 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
     times = pl.DataFrame({"text": [t for _, t in own]}).select(naive=dialect.own_time(pl.col("text")))
     if times.filter(pl.col("naive") >= CLOCK_SET_FROM).is_empty():
         raise LogRefusedError(
-            f"{log.name}:{own[0][0]}: the controller's clock is not set ({own[0][1].strip()!r}) and nothing else tells a time; "
+            f"{log.name}:{own[0][0]}: the controller's clock is not set ({own[0][1].strip()!r}) and nothing else "
+            "tells a time; "
             f"{dialect.cure}"
         )
     clock = stamps.localiser(stamps.StampForm("own", aware=False), log.options, log.name, *own[0])
@@ -119,32 +121,42 @@ class _Reader:
         return Part(lines=block.count, readings=readings, rejects=rejects, channels=channels)
 
     def _understood(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Add what each line is and says."""
+        """Add what each line is and says; dumps repeat themselves, so each distinct text is read once."""
         text = pl.col("text")
+        texts = frame.select(text.unique(maintain_order=True))
         if self.collector is None:
-            frame = frame.with_columns(stamp=pl.lit(None, pl.String), rest=text, stamped=pl.lit(value=False))
+            texts = texts.with_columns(stamp=pl.lit(None, pl.String), rest=text, stamped=pl.lit(value=False))
         else:
             stamp, rest, stamped = self.collector.split(text)
-            frame = frame.with_columns(stamp=stamp, rest=rest, stamped=stamped)
-        frame = frame.with_columns(**self.dialect.cells(pl.col("rest")))
+            texts = texts.with_columns(stamp=stamp, rest=rest, stamped=stamped)
+        rests = texts.select(pl.col("rest").unique(maintain_order=True))
+        rests = rests.with_columns(**self.dialect.cells(pl.col("rest")))
+        texts = texts.join(rests, on="rest", how="left")
         bare = pl.col("stamped") & (pl.col("stamp").is_null() | (pl.col("rest").str.strip_chars() == ""))
-        frame = frame.with_columns(kind=pl.when(bare & (pl.col("kind") != "value")).then(pl.lit("stamp")).otherwise("kind"))
-        header = pl.when(pl.col("kind") == "name").then("name").forward_fill()
+        kind = pl.when(bare & (pl.col("kind") != "value")).then(pl.lit("stamp")).otherwise("kind")
+        frame = frame.join(texts.with_columns(kind=kind).drop("rest"), on="text", how="left", maintain_order="left")
         # The reading of a verbose block names no sensor: the name stands some lines above it.
-        return frame.with_columns(name=pl.when((pl.col("kind") == "value") & pl.col("name").is_null()).then(header).otherwise("name"))
+        header = pl.when(pl.col("kind") == "name").then("name").forward_fill()
+        nameless = (pl.col("kind") == "value") & pl.col("name").is_null()
+        return frame.with_columns(name=pl.when(nameless).then(header).otherwise("name"))
 
     def _timed(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Add ``mark`` (line of the stamp in force) and ``ts_utc``."""
         dcmi = (pl.col("kind") == "value") & (pl.col("name") == self.dialect.dcmi_name)
-        frame = frame.with_columns(block=dcmi.cast(pl.Int64).cum_sum())
-        own = pl.when(pl.col("kind") == "bmc-stamp").then(pl.col("value"))
-        frame = frame.with_columns(
-            own=self.dialect.own_time(own).drop_nulls().first().over("block"),
-            state=pl.when(pl.col("kind") == "state").then("value").drop_nulls().first().over("block"),
-            is_dcmi=dcmi,
-        )  # fmt: skip
+        frame = frame.with_columns(block=dcmi.cast(pl.Int64).cum_sum(), is_dcmi=dcmi)
+        for kind, name in (("bmc-stamp", "own"), ("state", "state")):
+            told = frame.filter(pl.col("kind") == kind).unique("block", keep="first")
+            frame = frame.join(
+                told.select("block", pl.col("value").alias(name)), on="block", how="left", maintain_order="left"
+            )
+        # Of the lines that only describe nothing is needed any more; a stamp in front of one still counts.
+        frame = frame.filter((pl.col("kind") != "known") & (pl.col("kind") != "name") | pl.col("stamped"))
+        own = self.dialect.own_time(pl.when("is_dcmi").then("own"))
+        frame = frame.with_columns(own=own)
         if self.collector is None:
-            naive = frame.select(pl.when(dcmi & (pl.col("own") >= CLOCK_SET_FROM)).then("own").alias("ts_utc")).to_series()
+            naive = frame.select(
+                pl.when(dcmi & (pl.col("own") >= CLOCK_SET_FROM)).then("own").alias("ts_utc")
+            ).to_series()
             return frame.with_columns(self.clock.to_utc(naive), mark=pl.col("line"))
         naive = frame.select(self.collector.naive(pl.col("stamp")).alias("at")).to_series()
         frame = frame.with_columns(self.clock.to_utc(naive))
@@ -166,7 +178,7 @@ class _Reader:
         factor = pl.when(pl.col("canonical") == "percent").then(0.01).otherwise(1.0)
         raw = raw.with_columns(number=cells.plain_number(pl.col("value")) * factor)
         raw = raw.with_columns(rule=_rule("no-such-time" if self.collector else "no-time"))
-        self.doubts.note(raw)
+        self.doubts.note(raw, two_clocks=self.collector is not None)
         good, judged = _judged(raw.filter(pl.col("rule").is_null()), self.scopes)
         bad = _cell_rejects(raw.filter(pl.col("rule").is_not_null()))
         return good, pl.concat([*self._odd_lines(frame), bad, judged])
@@ -174,18 +186,22 @@ class _Reader:
     def _placed(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Add ``device, quantity, canonical``; lines of sensors that say nothing about power, heat or fans fall out."""
         raw = raw.with_columns(pl.col("entity").fill_null(""), pl.col("unit").fill_null(""))
-        power = pl.col("unit").str.to_lowercase().is_in(["watts", "watt", "w"])
-        turn = pl.int_range(pl.len()).over("mark", "name", "entity")
-        raw = raw.with_columns(turn=pl.when(power).then(0).otherwise(turn))
+        raw = raw.with_columns(pl.col("name").fill_null(""), turn=pl.lit(0, pl.Int64))
+        if raw.select(pl.struct("mark", "name", "entity").is_duplicated().any()).item():
+            power = pl.col("unit").str.to_lowercase().is_in(["watts", "watt", "w"])
+            turn = pl.int_range(pl.len()).over("mark", "name", "entity")
+            raw = raw.with_columns(turn=pl.when(power).then(0).otherwise(turn).cast(pl.Int64))
         key = ["name", "unit", "entity", "turn"]
-        raw = raw.with_columns(pl.col("turn").cast(pl.Int64), pl.col("name").fill_null(""))
         rows = []
-        for name, unit, entity, turn_ in raw.select(key).unique(maintain_order=True).iter_rows():  # one a sensor, not a line
+        speaks = cells.plain_number(pl.col("value")).is_not_null().any()
+        seen = raw.group_by(key, maintain_order=True).agg(speaks=speaks)
+        for name, unit, entity, turn_, speaks_ in seen.iter_rows():  # one a sensor, not a line
             sensor = self._sensor(name, unit, entity)
             if sensor is not None:
-                device = self._own(sensor, name, entity, turn_)
+                device = self._own(sensor, name, entity, turn_) if speaks_ else sensor.device
                 rows.append((name, unit, entity, turn_, device, sensor.quantity, sensor.unit))
-        schema = {**raw.select(key).schema, "device": pl.String, "quantity": pl.String, "canonical": pl.String}
+        text = dict.fromkeys(("name", "unit", "entity"), pl.String)
+        schema = {**text, "turn": pl.Int64, **dict.fromkeys(("device", "quantity", "canonical"), pl.String)}
         placed = pl.DataFrame(rows, schema=schema, orient="row")
         return raw.join(placed, on=key, how="inner", maintain_order="left")
 
@@ -232,7 +248,7 @@ def _rule(no_time: str) -> pl.Expr:
     """Return the name of the rule that a reading breaks before its size is judged; null where none."""
     null, time = pl.col("number").is_null(), pl.col("ts_utc").is_null()
     idle = pl.col("state").str.contains(bmc_doubts.INACTIVE).fill_null(value=False) & (pl.col("number") == 0)
-    again = (pl.col("quantity") == "power_w") & (pl.int_range(pl.len()).over("mark", "device") > 0)
+    again = (pl.col("quantity") == "power_w") & ~pl.struct("mark", "device", "quantity").is_first_distinct()
     return (
         pl.when(null & pl.col("value").str.contains("^0x")).then(pl.lit("discrete-state"))
         .when(null).then(cells.why_null(pl.col("value")))
@@ -251,18 +267,28 @@ def _cell_rejects(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _judged(raw: pl.DataFrame, scopes: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return readings with a column per quantity, and rejects of what is physically impossible."""
-    present = [q for q in raw["quantity"].unique(maintain_order=True)]
+    present = raw["quantity"].unique(maintain_order=True).to_list()
     wide = raw.with_columns(pl.when(pl.col("quantity") == q).then("number").alias(q) for q in present)
     scope = pl.col("device").replace_strict(scopes, default="part", return_dtype=pl.String)
     wide = wide.with_columns(scope=scope, whole=(pl.col("device") == "node"))
     rejects, frames = [], []
     for (scope_, whole), mine in wide.group_by("scope", "whole", maintain_order=True):
         # A whole machine that answers never draws 0 W; a supply in standby does.
-        _, broken = rules.judge(mine.select("line", "device", *present), str(scope_), never_zero=True if whole else None)
-        joined = mine.join(broken.select("line", "device", "rule"), on=["line", "device"], how="left", suffix="_broken", maintain_order="left")
+        bare = mine.select("line", "device", *present)
+        _, broken = rules.judge(bare, str(scope_), never_zero=True if whole else None)
+        if broken.is_empty():
+            frames.append(mine)
+            continue
+        joined = mine.join(
+            broken.select("line", "device", "rule"),
+            on=["line", "device"],
+            how="left",
+            suffix="_broken",
+            maintain_order="left",
+        )
         gone = pl.col("rule_broken").is_not_null()
         rejects.append(_cell_rejects(joined.filter(gone).with_columns(rule="rule_broken")))
-        frames.append(joined.filter(~gone))
+        frames.append(joined.filter(~gone).select(mine.columns))
     columns = ["line", "device", "ts_utc", *present]
     good = pl.concat(frames).select(columns).sort("line") if frames else raw.select("line", "device", "ts_utc").clear()
     return good, pl.concat(rejects) if rejects else table.no_rejects()

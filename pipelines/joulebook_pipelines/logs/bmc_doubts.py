@@ -10,7 +10,6 @@ import polars as pl
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs.resolution import Levels
 
-
 INACTIVE = "(?i)^(deactivated|not active|inactive)"
 """What a controller calls its power measurement when it is switched off."""
 
@@ -34,19 +33,23 @@ class Doubts:
         self.levels.add(readings)
         if "power_w" not in readings.columns:
             return
-        sums = readings.filter(pl.col("power_w").is_not_null()).group_by("device").agg(pl.col("power_w").sum(), n=pl.len())
+        sums = (
+            readings.filter(pl.col("power_w").is_not_null()).group_by("device").agg(pl.col("power_w").sum(), n=pl.len())
+        )
         for device, total, n in sums.sort("device").iter_rows():
             before = self.sums_w.get(device, (0.0, 0))
             self.sums_w[device] = (before[0] + total, before[1] + n)
 
-    def note(self, raw: pl.DataFrame) -> None:
+    def note(self, raw: pl.DataFrame, *, two_clocks: bool) -> None:
         """Take note of controllers that have no clock, call their reading inactive, or run on another time."""
         dcmi = raw.filter("is_dcmi")
         set_ = pl.col("own").dt.year() >= 2000
         self.clock_unset += dcmi.filter(~set_).height
         self.inactive_kept += dcmi.filter(pl.col("state").str.contains(INACTIVE) & pl.col("rule").is_null()).height
-        late = dcmi.filter(set_).select((pl.col("own") - pl.col("ts_utc").dt.replace_time_zone(None)).dt.total_seconds())
-        if len(self.own_late_s) < MOST_COMPARED:
+        late = dcmi.filter(set_).select(
+            (pl.col("own") - pl.col("ts_utc").dt.replace_time_zone(None)).dt.total_seconds()
+        )
+        if two_clocks and len(self.own_late_s) < MOST_COMPARED:
             self.own_late_s += late.to_series().drop_nulls().head(MOST_COMPARED).to_list()
 
     def findings(self, name: str) -> list[Finding]:
@@ -55,19 +58,22 @@ class Doubts:
         if self.clock_unset:
             found.append(Finding(
                 "controller-clock-not-set", Severity.WARNING, name,
-                f"The controller's own stamps of {self.clock_unset} readings are from before 2000: it has no clock, and its minimum, maximum and average "
-                "are no statistics. Times are the collector's.", {"readings": self.clock_unset},
+                f"The controller's own stamps of {self.clock_unset} readings are from before 2000: it has no clock. "
+                "They are not used, and its "
+                "minimum, maximum and average are no statistics.", {"readings": self.clock_unset},
             ))  # fmt: skip
         if self.inactive_kept:
             found.append(Finding(
                 "controller-says-inactive", Severity.WARNING, name,
-                f"{self.inactive_kept} readings were kept although the controller calls its power measurement deactivated; compare them with another "
+                f"{self.inactive_kept} readings were kept although the controller calls its power measurement "
+                "deactivated; compare them with another "
                 "instrument before you trust them.", {"readings": self.inactive_kept},
             ))  # fmt: skip
         if self.side_unnamed:
             found.append(Finding(
                 "supply-side-unnamed", Severity.WARNING, name,
-                f"The names {', '.join(sorted(self.side_unnamed))} do not say whether they are the input or the output of a supply; they are taken for the "
+                f"The names {', '.join(sorted(self.side_unnamed))} do not say whether they are the input or the "
+                "output of a supply; they are taken for the "
                 "input. If they are outputs, the machine draws a tenth more.", {"sensors": sorted(self.side_unnamed)},
             ))  # fmt: skip
         return found + self._two_clocks(name) + self._twice(name)
@@ -79,20 +85,29 @@ class Doubts:
             return []
         return [Finding(
             "controller-clock-differs", Severity.NOTE, name,
-            f"The controller's own stamps, as printed, lie {late_s:+d} s from the collector's in UTC (a zone may be part of it). Times are the collector's.",
+            f"The controller's own stamps, as printed, lie {late_s:+d} s from the collector's in UTC (a zone may be "
+            "part of it). Times are the collector's.",
             {"late_s": late_s},
         )]  # fmt: skip
 
     def _twice(self, name: str) -> list[Finding]:
         """Say that a total and the supplies it is made of are both there, and how far they differ."""
         supplies = {d: v for d, v in self.sums_w.items() if d.startswith("psu:") and "/" not in d}
-        if "node" not in self.sums_w or not supplies:
+        if supplies and "node" not in self.sums_w:
+            return [Finding(
+                "node-from-supplies", Severity.NOTE, name,
+                "No sensor reads the whole machine; its power is the sum of the inputs of "
+                f"{', '.join(sorted(supplies))}. A supply that is not in the "
+                "log is missing from it.", {"supplies": sorted(supplies)},
+            )]  # fmt: skip
+        if not supplies or self.side_unnamed:
             return []
         total_w = self.sums_w["node"][0] / self.sums_w["node"][1]
         parts_w = sum(s / n for s, n in supplies.values())
         return [Finding(
             "total-and-supplies", Severity.NOTE, name,
-            f"The machine is read twice: its total ({total_w:.4g} W on average) and the inputs of its supplies ({parts_w:.4g} W together, "
+            f"The machine is read twice: its total ({total_w:.4g} W on average) and the inputs of its supplies "
+            f"({parts_w:.4g} W together, "
             f"{parts_w / total_w - 1:+.1%}). The total is used; the supplies are never added to it.",
             {"total_w": total_w, "supplies_w": parts_w},
         )]  # fmt: skip

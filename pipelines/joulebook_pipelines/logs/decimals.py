@@ -1,4 +1,4 @@
-"""Which sign is the decimal one, decided over many cells at once: ``1,234`` alone says nothing, ``0,998`` beside it does."""
+"""Which sign is the decimal one, decided over many cells: ``1,234`` alone says nothing, ``0,998`` beside it does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def evidence(column: pl.Series) -> Evidence:
     Examples
     --------
     >>> evidence(pl.Series(["1,234", "0,998"]))
-    Evidence(comma=1, point=0, either_comma=1, either_point=0, grouped=1)
+    Evidence(comma=1, point=0, either_comma=1, either_point=0, grouped=2)
     """
     parts = column.cast(pl.String).str.extract_groups(_NUMBER)
     number, exponent = parts.struct[0], parts.struct[1]

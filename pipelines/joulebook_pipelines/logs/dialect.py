@@ -1,4 +1,4 @@
-"""How a table of text is written: what stands between its cells, where its header is, whether units have a line of their own.
+"""How a table of text is written: what separates cells, where the header is, whether units have a line of their own.
 
 Found from the beginning of the file, for tables whose titles mean something to the caller. Preambles of instruments,
 ``sep=;`` lines and comments before the header are passed over.
@@ -65,7 +65,10 @@ def split_line(line: str, separator: str) -> list[str]:
     """Return the cells of one line, without quotes and blanks around them."""
     if '"' not in line:
         return [c.strip() for c in line.split(separator)]
-    row = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+    try:
+        row = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+    except csv.Error:  # a cell beyond all measure
+        row = line.split(separator)
     return [c.strip().strip('"').strip() for c in row]
 
 

@@ -8,7 +8,7 @@ from joulebook import rules
 from joulebook.findings import Finding, Severity
 
 RAPL_RANGE_J = 262_143.328_850
-"""Range of Intel's energy counter (2^32 steps of 61 µJ) [J]: a wrap that nobody mended takes about this from the energy."""
+"""Range of Intel's energy counter (2^32 steps of 61 µJ) [J]: an unmended wrap takes about this from the energy."""
 
 LOWEST_W_PER_THREAD = 0.02
 """A processor thread draws more than this [W] even idle (a 10 W laptop of 16 threads: 0.06 and more)."""
@@ -53,7 +53,8 @@ def broken_power(values: pl.DataFrame, scope: str) -> pl.Series:
     """Return the rule that each row's printed power breaks, null where it breaks none."""
     power = pl.col("reported_power_w")
     return values.select(
-        pl.when(power < 0).then(pl.lit("negative-power")).when(power > rules.CEILING_W[scope]).then(pl.lit("beyond-physical"))
+        pl.when(power < 0).then(pl.lit("negative-power"))
+        .when(power > rules.CEILING_W[scope]).then(pl.lit("beyond-physical"))
         .alias("rule")
     ).to_series()  # fmt: skip
 
@@ -64,13 +65,14 @@ def about_values(name: str, rows: pl.DataFrame) -> list[Finding]:
     Parameters
     ----------
     rows
-        One row a line that has a time: ``line, duration_s, version, pue, cpu_j, gpu_j, ram_j, total_j, gpu_there, threads,
-        emissions_kg, rate`` (as the file has them, energies with PUE taken out).
+        One row a line that has a time: ``line, duration_s, version, pue, cpu_j, gpu_j, ram_j, total_j, gpu_there,
+        threads, machine_mode, emissions_kg, rate`` (as the file has them, energies with PUE taken out).
     """
     return [
         f
         for f in (
-            _negative(name, rows), _unmeasured(name, rows), _kilowatts(name, rows), _rate(name, rows), _parts(name, rows),
+            _negative(name, rows), _unmeasured(name, rows), _kilowatts(name, rows), _rate(name, rows),
+            _parts(name, rows),
             _pue(name, rows), _meaning(name, rows),
         )
         if f is not None
@@ -92,7 +94,8 @@ def about_runs(name: str, rows: pl.DataFrame, runs: pl.DataFrame) -> list[Findin
     if flushes:
         found.append(Finding(
             "cumulative-rows", Severity.NOTE, name,
-            f"{flushes} rows repeat a run with more time and more energy: flushes of a running tracker. Each run counts once, with its last row; "
+            f"{flushes} rows repeat a run with more time and more energy: flushes of a running tracker. Each run "
+            "counts once, with its last row; "
             "the differences between flushes are its readings.", {"rows": flushes},
         ))  # fmt: skip
     beside = runs.filter(pl.col("members") > 1)
@@ -101,18 +104,26 @@ def about_runs(name: str, rows: pl.DataFrame, runs: pl.DataFrame) -> list[Findin
         joules = same["total_j"]
         found.append(Finding(
             "overlapping-trackers", Severity.WARNING, name,
-            f"{same.height} trackers ran at the same time as others on the same machine in {same['group'].n_unique()} places, first line {same['line'].min()}: each "
-            "saw the whole machine, so their energies are not added. The longest of each place is used; the others are kept as parts.",
+            f"{same.height} trackers ran at the same time as others on the same machine in {same['group'].n_unique()} "
+            f"places, first line {_first_line(same)}: each "
+            "saw the whole machine, so their energies are not added. The longest of each place is used; the others "
+            "are kept as parts.",
             {"runs": same.height, "mean_j": joules.mean(), "least_j": joules.min(), "most_j": joules.max()},
         ))  # fmt: skip
     if apart.height:
         found.append(Finding(
             "trackers-cannot-be-told-apart", Severity.ERROR, name,
-            f"{apart.height} runs overlap in time and cannot be one machine seen several times (different hardware, or times and energies that do not fit into "
-            f"each other), first line {apart['line'].min()}: no energy of them is given. Split the file by machine and give each part its host in [[source]].",
-            {"runs": apart.height, "machines": int(apart["machines"].max() or 1)},  # type: ignore[call-overload]
+            f"{apart.height} runs overlap in time and cannot be one machine seen several times (different hardware, "
+            "or times and energies that do not fit into "
+            f"each other), first line {_first_line(apart)}: no energy of them is given. Split the file by machine "
+            "and give each part its host in [[source]].",
+            {"runs": apart.height, "machines": apart["machines"].max()},
         ))  # fmt: skip
     return found
+
+
+def _first_line(rows: pl.DataFrame) -> int:
+    return int(rows.sort("line")["line"][0])
 
 
 def _negative(name: str, rows: pl.DataFrame) -> Finding | None:
@@ -121,13 +132,15 @@ def _negative(name: str, rows: pl.DataFrame) -> Finding | None:
         return None
     wraps = bad.filter((pl.col("cpu_j") + RAPL_RANGE_J).abs() < 0.01 * RAPL_RANGE_J).height
     hint = (
-        f" In {wraps} of them the processor's energy is one range of its counter ({RAPL_RANGE_J:.0f} J) below zero: a counter wrap that the tracker did not mend."
+        f" In {wraps} of them the processor's energy is one range of its counter ({RAPL_RANGE_J:.0f} J) below zero: a "
+        "counter wrap that the tracker did not mend."
         if wraps
         else ""
     )
     return Finding(
         "negative-energy", Severity.WARNING, name,
-        f"{bad.height} rows hold a negative energy, first line {bad['line'][0]}; it is set aside with the total it went into, so those runs "
+        f"{bad.height} rows hold a negative energy, first line {bad['line'][0]}; it is set aside with the total it "
+        "went into, so those runs "
         f"have no total.{hint}", {"rows": bad.height, "counter_wraps": wraps, "line": int(bad["line"][0])},
     )  # fmt: skip
 
@@ -144,8 +157,10 @@ def _unmeasured(name: str, rows: pl.DataFrame) -> Finding | None:
         return None
     return Finding(
         "not-measured", Severity.WARNING, name,
-        f"The energy is exactly 0 although the run took time ({told} of {ran.height} rows): the tracker could not measure, so the zeros are set "
-        "aside, and a total of such a row lacks those parts.", {"rows": ran.height, **{k: v for k, v in zero.items() if v}},
+        f"The energy is exactly 0 although the run took time ({told} of {ran.height} rows): the tracker could not "
+        "measure, so the zeros are set "
+        "aside, and a total of such a row lacks those parts.",
+        {"rows": ran.height, **{k: v for k, v in zero.items() if v}},
     )  # fmt: skip
 
 
@@ -164,7 +179,8 @@ def _kilowatts(name: str, rows: pl.DataFrame) -> Finding | None:
     old = " (versions before 2 are known to write kilowatts as watts)" if (first["version"] or 0) < 2_000_000 else ""
     return Finding(
         "implausible-cpu-power", Severity.WARNING, name,
-        f"{low.height} rows give the processor a mean power that no running machine has, first line {first['line']}: {first['watts']:.3g} W. It may be "
+        f"{low.height} rows give the processor a mean power that no running machine has, first line {first['line']}: "
+        f"{first['watts']:.3g} W. It may be "
         f"1000 times too small ({first['watts'] * 1e3:.3g} W){old}; nothing was changed.",
         {"rows": low.height, "line": first["line"], "cpu_power_w": first["watts"], "factor": 1000},
     )  # fmt: skip
@@ -178,8 +194,10 @@ def _rate(name: str, rows: pl.DataFrame) -> Finding | None:
         return None
     return Finding(
         "emissions-rate-in-grams", Severity.WARNING, name,
-        f"emissions_rate of {grams.height} rows is 1000 times emissions / duration, first line {grams['line'][0]}: versions 2.0 and 2.1 wrote g/s, "
-        "later ones kg/s. The column is not used; carbon comes from the energy.", {"rows": grams.height, "line": int(grams["line"][0])},
+        f"emissions_rate of {grams.height} rows is 1000 times emissions / duration, first line {grams['line'][0]}: "
+        "versions 2.0 and 2.1 wrote g/s, "
+        "later ones kg/s. The column is not used; carbon comes from the energy.",
+        {"rows": grams.height, "line": int(grams["line"][0])},
     )  # fmt: skip
 
 
@@ -191,7 +209,8 @@ def _parts(name: str, rows: pl.DataFrame) -> Finding | None:
         return None
     return Finding(
         "total-is-not-the-sum", Severity.WARNING, name,
-        f"In {off.height} rows energy_consumed is not the sum of its parts, first line {off['line'][0]}: the parts make {off['ratio'][0]:.3f} of it. "
+        f"In {off.height} rows energy_consumed is not the sum of its parts, first line {off['line'][0]}: the parts "
+        f"make {off['ratio'][0]:.3f} of it. "
         "Both are kept as they stand; the total is used for the scope components.",
         {"rows": off.height, "line": int(off["line"][0]), "parts_ratio": float(off["ratio"][0])},
     )  # fmt: skip
@@ -203,7 +222,8 @@ def _pue(name: str, rows: pl.DataFrame) -> Finding | None:
         return None
     return Finding(
         "pue-taken-out", Severity.NOTE, name,
-        f"The tracker multiplied its energies by a PUE of {', '.join(f'{p:g}' for p in factors)}; they are divided by it, so that the facility's "
+        f"The tracker multiplied its energies by a PUE of {', '.join(f'{p:g}' for p in factors)}; they are divided by "
+        "it, so that the facility's "
         "overhead is counted once, by [site].", {"pue": factors},
     )  # fmt: skip
 
@@ -222,6 +242,7 @@ def _meaning(name: str, rows: pl.DataFrame) -> Finding:
     )
     return Finding(
         "tracker-estimates", Severity.NOTE, name,
-        f"The power columns hold {' and '.join(said)}; power comes from energy and duration. Memory, and processors without a counter, are models, "
+        f"The power columns hold {' and '.join(said)}; power comes from energy and duration. Memory, and processors "
+        "without a counter, are models, "
         f"not measurements.{gpu}", {"last_sample": counts["last"], "mean": counts["mean"]},
     )  # fmt: skip

@@ -21,9 +21,9 @@ NEEDED = frozenset({"timestamp", "duration", "emissions", "energy_consumed"})
 
 COLUMNS = (
     "task_name", "timestamp", "project_name", "run_id", "experiment_id", "duration", "emissions", "emissions_rate",
-    "cpu_power", "gpu_power", "ram_power", "cpu_energy", "gpu_energy", "ram_energy", "energy_consumed", "water_consumed",
-    "country_name", "country_iso_code", "region", "cloud_provider", "cloud_region", "os", "python_version",
-    "codecarbon_version", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "longitude", "latitude", "ram_total_size",
+    "cpu_power", "gpu_power", "ram_power", "cpu_energy", "gpu_energy", "ram_energy", "energy_consumed",
+    "water_consumed", "country_name", "country_iso_code", "region", "cloud_provider", "cloud_region", "os",
+    "python_version", "codecarbon_version", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "longitude", "latitude", "ram_total_size",
     "tracking_mode", "cpu_utilization_percent", "gpu_utilization_percent", "ram_utilization_percent", "ram_used_gb",
     "on_cloud", "pue", "wue",
 )  # fmt: skip
@@ -48,14 +48,16 @@ _SHAPES = {
 """What a filled cell of a column looks like; every other column holds a number."""
 
 _ALWAYS = frozenset({
-    "timestamp", "run_id", "duration", "emissions", "energy_consumed", "cpu_power", "gpu_power", "ram_power", "cpu_energy",
-    "gpu_energy", "ram_energy", "codecarbon_version", "os", "python_version", "on_cloud", "tracking_mode", "country_iso_code",
+    "timestamp", "run_id", "duration", "emissions", "energy_consumed", "cpu_power", "gpu_power", "ram_power",
+    "cpu_energy", "gpu_energy", "ram_energy", "codecarbon_version", "os", "python_version", "on_cloud", "tracking_mode",
+    "country_iso_code",
 })  # fmt: skip
 """Columns that are never left out when a version drops the empty ones."""
 
 _KEY = frozenset({
-    "timestamp", "run_id", "duration", "emissions", "cpu_power", "gpu_power", "ram_power", "cpu_energy", "gpu_energy", "ram_energy",
-    "energy_consumed", "codecarbon_version", "cpu_utilization_percent", "gpu_utilization_percent", "ram_used_gb", "pue",
+    "timestamp", "run_id", "duration", "emissions", "cpu_power", "gpu_power", "ram_power", "cpu_energy", "gpu_energy",
+    "ram_energy", "energy_consumed", "codecarbon_version", "cpu_utilization_percent", "gpu_utilization_percent",
+    "ram_used_gb", "pue",
 })  # fmt: skip
 """Columns whose place must be certain before an aligned row is used."""
 

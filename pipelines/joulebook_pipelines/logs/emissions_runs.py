@@ -1,4 +1,4 @@
-"""Which rows of an emissions.csv are one run, which repeat each other, and which trackers watched the same machine at once."""
+"""Which rows of an emissions.csv are one run, which repeat, and which trackers watched one machine at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 import polars as pl
 
 START_TOLERANCE_S = 2.0
-"""Stamps are whole seconds and taken a moment after the duration: starts of one run agree to this [s] and one per cent."""
+"""Stamps are whole seconds, taken a moment after the duration: starts of one run agree to this [s] and one per cent."""
 
 LAUNCH_TOLERANCE_S = 5.0
 """Ranks of one job start their trackers within this [s] and two per cent of the run."""
@@ -20,7 +20,7 @@ MACHINE = ("os", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "ram_total_
 
 
 def repeated(rows: pl.DataFrame) -> pl.Series:
-    """Return which rows stand a second time: the same run, stamp, duration and energy (or the same text without a run)."""
+    """Return which rows stand a second time: the same run, stamp, duration and energy; without a run the same text."""
     known = pl.col("run_id").fill_null("").str.strip_chars() != ""
     parts = ["run_id", "task_name", "timestamp", "duration", "energy_consumed"]
     key = (
@@ -40,8 +40,8 @@ def chains(rows: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        The rows in order of run and time with ``start_utc`` and ``chain`` (number of the run), ``flush`` (the row continues the
-        row before it) and ``last`` (the final row of its run).
+        The rows in order of run and time with ``start_utc`` and ``chain`` (number of the run), ``flush`` (the row
+        continues the row before it) and ``last`` (the final row of its run).
     """
     key = ["run_id", "task_name"]
     started = pl.col("ts_utc") - pl.duration(microseconds=(pl.col("duration_s") * 1e6).round().cast(pl.Int64))
@@ -92,9 +92,10 @@ def overlaps(runs: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        The runs with ``group`` (runs that overlap share it), ``members``, ``machines`` in it, ``first`` (the longest, which
-        stands for the machine), ``agree`` (the group can be one machine: all of it lies within the longest, and none used more)
-        and ``lane``: 0 for runs alone and for those that stand for their machine, else a number that runs at one time do not share.
+        The runs with ``group`` (runs that overlap share it), ``members`` and ``machines`` in it, ``first`` (the
+        longest, which stands for the machine), ``agree`` (the group can be one machine: all of it lies within the
+        longest, and none used more) and ``lane``: 0 for runs alone and for those that stand for their machine, else a number that
+        runs at one time do not share.
     """
     runs = runs.with_row_index("i").sort("start_utc", "end_utc", "i")
     reach = pl.col("end_utc").cum_max().shift(1) - pl.duration(milliseconds=round(SHORT_OVERLAP_S * 1e3))
@@ -122,7 +123,7 @@ def overlaps(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_lanes(runs: pl.DataFrame) -> pl.DataFrame:
-    """Number the runs beside others so that no two at one time share a number; a loop over such runs only, few in any file."""
+    """Return the runs numbered so that no two beside each other share a number; a loop over such runs only."""
     ends: list[datetime] = []
     lanes = []
     for start, end in runs.filter("beside").select("start_utc", "end_utc").iter_rows():

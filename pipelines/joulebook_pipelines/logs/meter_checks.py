@@ -1,4 +1,4 @@
-"""Doubts about a whole meter log that only show over many lines: a turned sign, a counter that contradicts the power."""
+"""Doubts about a meter log that only show over many lines: a turned sign, a counter that contradicts the power."""
 
 from __future__ import annotations
 
@@ -113,16 +113,20 @@ class Checks:
         if balance.readings >= 3 and balance.negative == balance.readings:
             found.append(Finding(
                 "sign-reversed", Severity.WARNING, f"{self.name}: {device}",
-                f"All {balance.readings} powers of {device} are negative: the current clamp sits the wrong way round, or power is fed "
-                "in. They are kept as read; if it only consumes, add sign = -1 to this [[source]].", {"readings": balance.readings},
+                f"All {balance.readings} powers of {device} are negative: the current clamp sits the wrong way "
+                f"round, or power is fed "
+                "in. They are kept as read; if it only consumes, add sign = -1 to this "
+                "[[source]].", {"readings": balance.readings},
             ))  # fmt: skip
         if balance.counts >= LEAST_COUNTS and balance.power_j > 0 and balance.counter_j > 0:
             ratio = balance.power_j / balance.counter_j
             if not 1 / CONTRADICTION <= ratio <= CONTRADICTION:
                 found.append(Finding(
                     "counter-contradicts-power", Severity.WARNING, f"{self.name}: {device}",
-                    f"The power of {device} adds up to {balance.power_j / 3.6e6:.4g} kWh, its counter to {balance.counter_j / 3.6e6:.4g} "
-                    f"kWh, a ratio of {ratio:.4g}: one of the two has a wrong scale. Say which to read with columns = {{ … }}.",
+                    f"The power of {device} adds up to {balance.power_j / 3.6e6:.4g} kWh, its counter to "
+                    f"{balance.counter_j / 3.6e6:.4g} "
+                    f"kWh, a ratio of {ratio:.4g}: one of the two has a wrong scale. Say which to read with columns "
+                    f"= {{ … }}.",
                     {"ratio": round(ratio, 6), "power_j": balance.power_j, "counter_j": balance.counter_j},
                 ))  # fmt: skip
         return found
@@ -135,10 +139,12 @@ class Checks:
         if turned:
             return [Finding(
                 "phase-sign-lost", Severity.WARNING, self.name,
-                f"The parts exceed the total by exactly twice {turned[0]} in {phases.off} of {phases.rows} lines: {turned[0]} lost its "
+                f"The parts exceed the total by exactly twice {turned[0]} in {phases.off} of {phases.rows} lines: "
+                f"{turned[0]} lost its "
                 "sign. The total is used; the parts are doubtful.", {"part": turned[0], "lines": phases.off},
             )]  # fmt: skip
         return [Finding(
             "parts-off-total", Severity.WARNING, self.name,
-            f"The parts do not add up to the total in {phases.off} of {phases.rows} lines. The total is used.", {"lines": phases.off},
+            f"The parts do not add up to the total in {phases.off} of {phases.rows} lines. The total is "
+            f"used.", {"lines": phases.off},
         )]  # fmt: skip

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joulebook.schema import QUANTITY_NAMES
 from joulebook_pipelines.logs import cells, meter_titles
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
@@ -24,7 +22,7 @@ MAIN_DEVICE = {
 }
 """What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
 
-_ENERGIES = ("energy_j", "energy_counter_j")
+ENERGIES = ("energy_j", "energy_counter_j")
 _PLACES = (
     (r"gpu ?(\d+)$", "gpu:{}", "board"), (r"gpu$", "gpu:0", "board"),
     (r"cpu(?: package)? ?(\d+)$", "cpu:{}", "package"), (r"cpu(?: package)?$", "cpu:0", "package"),
@@ -35,7 +33,8 @@ _PLACES = (
     (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:node|server|system|host|machine)$", "node", "node"),
     (r"rack$", "rack", "rack"), (r"(?:facility|building|site)$", "facility", "facility"),
     (r"(?:l|phase) ?([123])$", "phase:{}", ""), (r"(?:phase )?([abc])$", "phase:{}", ""),
-    (r"fan ?(\d+)$", "fan:{}", "part"), (r"inlet$", "inlet", "part"), (r"outlet$", "outlet", "part"), (r"outlet ?(\d+)$", "outlet:{}", "part"),
+    (r"fan ?(\d+)$", "fan:{}", "part"), (r"inlet$", "inlet", "part"),
+    (r"outlet$", "outlet", "part"), (r"outlet ?(\d+)$", "outlet:{}", "part"),
 )  # fmt: skip
 _BY_HEADER = {"board", "package", "dram", "dc", "part"}
 """Scopes that a title says so plainly that the scope of the whole file does not change them."""
@@ -169,7 +168,7 @@ def _with_unit(found: Meaning, options: Options, title: str, where: str) -> Mean
     """Return the meaning with the unit that study.toml says; refuse a power or an energy without one."""
     if found.role != "quantity":
         return found
-    keys = _ENERGIES if found.quantity == "energy_j" else (found.quantity,)
+    keys = ENERGIES if found.quantity == "energy_j" else (found.quantity,)
     said = next((options.units[k] for k in keys if k in options.units), None)
     unit = said if said is not None and not found.unit else found.unit
     if unit and cells.factor(found.quantity, unit) is not None:
@@ -180,7 +179,8 @@ def _with_unit(found: Meaning, options: Options, title: str, where: str) -> Mean
     key = "power_w" if found.quantity == "power_w" else "energy_counter_j"
     raise LogRefusedError(
         f"{where}: the column {title!r} does not say its unit ({', '.join(allowed)}); add units = {{ {key} = "
-        f'"{allowed[0]}" }} with the right one to this [[source]], or name only the columns to read with columns = {{ … }}'
+        f'"{allowed[0]}" }} with the right one to this [[source]], or name only the columns to read with columns = '
+        f"{{ … }}"
     )
 
 
@@ -223,11 +223,11 @@ def _groups(
             counts.append((column, m.counts))
         if m.total:
             totals.add(device)
-    groups = [Group(d, _own_scope(s, f), tuple(f), d in totals) for (d, s), f in fields.items() if f]
+    groups = [Group(d, own_scope(s, f), tuple(f), d in totals) for (d, s), f in fields.items() if f]
     return tuple(_parts_of_the_total(groups, options)), tuple(counts), tuple(twice)
 
 
-def _own_scope(scope: str, fields: list[Field]) -> str:
+def own_scope(scope: str, fields: Sequence[Field]) -> str:
     """Temperatures alone belong to no boundary of power."""
     powers = {"power_w", "energy_j", "energy_counter_j"}
     return scope if any(f.quantity in powers for f in fields) else "part"
@@ -245,85 +245,3 @@ def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
         else g
         for g in groups
     ]
-
-
-def from_options(dialect: Dialect, options: Options, name: str) -> Layout:
-    """Return the layout that ``columns`` of study.toml tells, by title or by position from 1.
-
-    Raises
-    ------
-    LogRefusedError
-        A column is not there, there is no time, or a unit is not said.
-    """
-    wanted = options.columns
-    places = {key: position(dialect, key, text, name) for key, text in wanted.items()}
-    names = dialect.names
-    where = f"{name}:{dialect.header_line}" if dialect.header_line else name
-    stamps = [names[places[k]] for k in ("date", "time") if k in places] or [
-        names[places[k]] for k in ("start",) if k in places
-    ]
-    if not stamps and "end" not in places:
-        raise LogRefusedError(f'{where}: columns must name the time, as in columns = {{ time = "…", power_w = "…" }}')
-    quantities = [k for k in wanted if k in QUANTITY_NAMES]
-    if not quantities:
-        raise LogRefusedError(f'{where}: columns must name at least one quantity, such as power_w = "…"')
-    fields = tuple(_field_said(dialect, options, key, places[key], where) for key in quantities)
-    device, scope = place("", options)
-    scope = _own_scope(scope, list(fields))
-    if scope == "part" and options.device is None and options.scope is None:
-        device = "sensor"
-    rows_name = names[places["device"]] if "device" in places else None
-    title_label = "start" if "start" in places and "time" not in places else None if "time" in places else "end"
-    end = names[places["end"]] if "end" in places and stamps else None
-    counts = tuple(
-        (f.column, "counter" if f.quantity == "energy_counter_j" else "interval")
-        for f in fields
-        if f.quantity in _ENERGIES
-    )
-    return Layout(
-        tuple(stamps) or (names[places["end"]],), (Group("" if rows_name else device, scope, fields),),
-        end=end, label=title_label, device=rows_name, counts=counts,
-    )  # fmt: skip
-
-
-def position(dialect: Dialect, key: str, text: str, name: str) -> int:
-    """Return where a column of study.toml is, from 0."""
-    folded = [t.casefold() for t in dialect.titles]
-    if text.casefold().strip() in folded:
-        return folded.index(text.casefold().strip())
-    if text.isdigit() and 1 <= int(text) <= len(dialect.titles):
-        return int(text) - 1
-    titles = [t for t in dialect.titles if t]
-    near = difflib.get_close_matches(text, titles, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    have = (
-        ", ".join(repr(t) for t in titles[:20]) or f"{len(dialect.titles)} columns without titles: use positions from 1"
-    )
-    raise LogRefusedError(f"{name}: columns.{key} = {text!r} is no column of this file{hint}; it has {have}")
-
-
-def _field_said(dialect: Dialect, options: Options, key: str, at: int, where: str) -> Field:
-    title, header = dialect.titles[at], dialect.titles[at] or f"column {at + 1}"
-    if key in cells.TEXT_QUANTITIES:
-        return Field(dialect.names[at], header, key)
-    unit = options.units.get(key) or _unit_in(title, dialect.units[at] if dialect.units else "", key)
-    if not unit and key == "power_factor_ratio":
-        unit = "1"
-    if not unit:
-        allowed = " or ".join(list(cells.units_of(key))[:3])
-        raise LogRefusedError(
-            f'{where}: nothing says the unit of {header!r} ({allowed}); add units = {{ {key} = "…" }} to this [[source]]'
-        )
-    return Field(dialect.names[at], header, key, unit, required=key == "power_w")
-
-
-def _unit_in(title: str, unit_row: str, key: str) -> str:
-    """Return the unit that a title says for a quantity; ``""`` where none fits."""
-    for unit in (
-        meter_titles.meaning(title, unit_row).unit,
-        unit_row.strip("[]() "),
-        *re.findall(r"[\[(]\s*([^\])]+?)\s*[\])]\s*$", title),
-    ):
-        if unit and cells.factor(key, unit) is not None:
-            return unit
-    return ""

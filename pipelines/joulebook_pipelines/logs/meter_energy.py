@@ -7,6 +7,9 @@ import polars as pl
 CLOCK_GRID_S = 300
 """Interval data of utilities stand on whole five minutes of the clock; free-running loggers do not."""
 
+LEAST_STEPS = 3
+"""One lost line doubles a step; fewer steps do not show what is usual."""
+
 SAME_STEP_SHARE = 0.8
 """From this share of equal steps on, the step is the interval and a longer one is a hole."""
 
@@ -68,7 +71,7 @@ def interval_s(stamps: pl.Series) -> float | None:
     """
     us = stamps.drop_nulls().to_physical().cast(pl.Int64).unique().sort()
     steps = us.diff().drop_nulls()
-    if steps.is_empty():
+    if len(steps) < LEAST_STEPS:
         return None
     usual = int(str(steps.mode().min()))
     return usual / 1e6 if float((steps == usual).mean() or 0.0) >= SAME_STEP_SHARE else None  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import polars as pl
 
 from joulebook_pipelines.logs import cells, meter_columns, meter_titles, table
 from joulebook_pipelines.logs.contract import Channel, Options
-from joulebook_pipelines.logs.meter_table import Understood
+from joulebook_pipelines.logs.meter_form import Understood
 from joulebook_pipelines.logs.table import Field
 
 _WHOLE_NODE = re.compile(
@@ -71,7 +71,8 @@ def readings(
             channels.append(Channel(device, scope, kind=kind, window_s=options.window_s))
     rest = raw.filter(pl.col("_quantity") == "")
     rejects.append(rest.select(
-        pl.col("line").cast(pl.Int64), "device", column_name=pl.lit(title), rule=pl.lit("unknown-unit"), raw=pl.col("_joined"),
+        pl.col("line").cast(pl.Int64), "device", column_name=pl.lit(title), rule=pl.lit("unknown-unit"),
+        raw=pl.col("_joined"),
     ))  # fmt: skip
     read = pl.concat(frames, how="diagonal").sort("line", maintain_order=True) if frames else None
     empty = pl.DataFrame(

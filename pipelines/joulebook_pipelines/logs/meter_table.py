@@ -1,50 +1,20 @@
-"""A meter's table as it was understood from its beginning: dialect, columns, stamps, decimal sign, spans."""
+"""Learning from the beginning of a meter's table how to read all of it: dialect, columns, stamps, decimal sign."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, decimals, dialect, meter_columns, meter_energy, stamps, table
+from joulebook_pipelines.logs import decimals, dialect, meter_columns, meter_mapping, meter_spans, stamps, table
 from joulebook_pipelines.logs.contract import Block, Log, LogRefusedError
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
+from joulebook_pipelines.logs.meter_form import Understood, prepared, rows, stamp_text
 
 SAMPLE_LINES = 2_000
 """Lines from which the forms of stamps, numbers and energies are learnt."""
-
-
-@dataclass(frozen=True)
-class Understood:
-    """What holds for the whole file.
-
-    Parameters
-    ----------
-    decimal
-        As :func:`joulebook_pipelines.logs.cells.plain_number` takes it.
-    clock_only
-        Stamps are times of day; ``options.date`` says the day of the first.
-    label, span_s
-        For values of spans: whether stamps are starts or ends, and the length where it is not in the table.
-    """
-
-    dialect: Dialect
-    layout: Layout
-    form: stamps.StampForm
-    clock: stamps.Localiser
-    decimal: str
-    clock_only: bool = False
-    label: str | None = None
-    span_s: float | None = None
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def separator(self) -> str:
-        """What stands between cells after :func:`prepared`."""
-        return "\t" if self.dialect.comma_decimals else self.dialect.separator
 
 
 def understand(log: Log) -> Understood:
@@ -79,7 +49,7 @@ def understand(log: Log) -> Understood:
     found = Understood(
         written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form)
     )
-    return _with_energies(log, found, sample)
+    return meter_spans.decide(log, found, sample)
 
 
 def _refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str]) -> None:
@@ -89,7 +59,8 @@ def _refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str
     if falls > 0.05 * len(seconds) or len(seconds) < 2:
         title = written.titles[written.names.index(layout.time[0])]
         raise LogRefusedError(
-            f"{log.name}: {title!r} holds small numbers that do not grow from line to line, so they are no times; name the column of "
+            f"{log.name}: {title!r} holds small numbers that do not grow from line to line, so they are no times; "
+            f"name the column of "
             'the times: columns = { time = "…", power_w = "…" }'
         )
 
@@ -114,9 +85,10 @@ def _columns(log: Log) -> tuple[Dialect, Layout]:
     if written is None:
         raise LogRefusedError(
             f"{log.name}: no line of the first {dialect.HEADER_WITHIN} has the columns "
-            f"{', '.join(repr(v) for v in options.columns.values())}; give titles as the file writes them, or positions from 1"
+            f"{', '.join(repr(v) for v in options.columns.values())}; give titles as the file writes them, or "
+            f"positions from 1"
         )
-    return written, meter_columns.from_options(written, options, log.name)
+    return written, meter_mapping.from_options(written, options, log.name)
 
 
 def _why_unknown(log: Log) -> str:
@@ -124,34 +96,14 @@ def _why_unknown(log: Log) -> str:
     first = next((line for line in log.head.lines if line.strip()), "")[:100]
     if width:
         return (
-            f"{log.name}:1: has no header line, so its {width} columns have no names: {first!r}. Say in study.toml which is which by "
+            f"{log.name}:1: has no header line, so its {width} columns have no names: {first!r}. Say in study.toml "
+            f"which is which by "
             f'position, e.g. columns = {{ time = "1", power_w = "{min(2, width)}" }} and units = {{ power_w = "W" }}'
         )
     return (
         f"{log.name}: no line names a time and a power or an energy (it begins {first!r}); name the columns: "
         'columns = { time = "…", power_w = "…" }'
     )
-
-
-def prepared(block: Block, written: Dialect) -> Block:
-    """Return the block ready to be split: where a comma is separator and decimal sign, the first one separates."""
-    if not written.comma_decimals:
-        return block
-    lines = pl.Series("raw", block.lines, dtype=pl.String).str.replace(",", "\t", literal=True)
-    return Block(block.first_line, ("\n".join(lines.to_list()) + "\n").encode(), block.terminated)
-
-
-def rows(log: Log, written: Dialect) -> Iterator[Block]:
-    """Yield the blocks with the lines above the first row blanked, so that line numbers stay."""
-    skip = written.first_line - 1
-    for block in log.blocks():
-        if block.first_line > skip:
-            yield block
-            continue
-        at = 0
-        for _ in range(min(skip - block.first_line + 1, block.count)):
-            at = block.data.find(b"\n", at) + 1
-        yield Block(block.first_line, b"\n" * (skip - block.first_line + 1) + block.data[at:], block.terminated)
 
 
 def _sample(log: Log, written: Dialect) -> pl.DataFrame:
@@ -164,17 +116,12 @@ def _sample(log: Log, written: Dialect) -> pl.DataFrame:
     return table.split(block, written.names, separator, quoted=written.quoted).frame
 
 
-def stamp_text(raw: pl.DataFrame, layout: Layout) -> pl.Series:
-    """Return the text of the stamps: one column, or date and time of day together."""
-    parts = [pl.col(c).fill_null("").str.strip_chars(' "') for c in layout.time]
-    return raw.select(pl.concat_str(parts, separator=" ").str.strip_chars().alias("stamp")).to_series()
-
-
 def _form(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
     if clock_only:
         if log.options.date is None:
             raise LogRefusedError(
-                f"{log.name}: the stamps ({like[0]!r}) are times of day without a date; add date = YYYY-MM-DD of the first line to this [[source]]"
+                f"{log.name}: the stamps ({like[0]!r}) are times of day without a date; add date = YYYY-MM-DD of the "
+                f"first line to this [[source]]"
             )
         like = [f"{log.options.date} {t}" for t in like]
     try:
@@ -209,7 +156,8 @@ def _decimal(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame) -
         example = next((v for c in columns for v in sample[c].to_list() if v and ("," in v or "." in v)), "")
         why = "both signs are used" if found.comma and found.point else "no number of the file decides"
         raise LogRefusedError(
-            f"{log.name}: whether {example.strip()!r} has a decimal sign or a mark between thousands cannot be told ({why}); "
+            f"{log.name}: whether {example.strip()!r} has a decimal sign or a mark between thousands cannot be told "
+            f"({why}); "
             'add decimal = "," or decimal = "." to this [[source]]'
         )
     return decided
@@ -220,19 +168,23 @@ def _about(log: Log, written: Dialect, layout: Layout, form: stamps.StampForm) -
     if form.pattern == "relative" and log.options.date is None:
         found.append(Finding(
             "relative-time", Severity.WARNING, log.name,
-            "The stamps are seconds since an unknown start; they were laid on 1970-01-01. Energies hold, but nothing can be compared in "
-            "time with other files; add date = YYYY-MM-DD of the start to this [[source]].", {"title": list(layout.time)},
+            "The stamps are seconds since an unknown start; they were laid on 1970-01-01. Energies hold, but nothing "
+            "can be compared in "
+            "time with other files; add date = YYYY-MM-DD of the start to this "
+            "[[source]].", {"title": list(layout.time)},
         ))  # fmt: skip
     if written.comma_decimals:
         found.append(Finding(
             "decimal-comma-unquoted", Severity.WARNING, log.name,
-            "The decimal comma is the separator as well: two titles, three cells a line. What stands behind the second comma was read as "
+            "The decimal comma is the separator as well: two titles, three cells a line. What stands behind the "
+            "second comma was read as "
             "decimals.", {"titles": list(written.titles)},
         ))  # fmt: skip
     if written.header_line == 0:
         found.append(Finding(
             "header-missing", Severity.NOTE, log.name,
-            "The file has no header; its columns are read by position as study.toml says.", {"columns": dict(log.options.columns)},
+            "The file has no header; its columns are read by position as study.toml "
+            "says.", {"columns": dict(log.options.columns)},
         ))  # fmt: skip
     if layout.unread:
         found.append(Finding(
@@ -242,83 +194,7 @@ def _about(log: Log, written: Dialect, layout: Layout, form: stamps.StampForm) -
         ))  # fmt: skip
     if log.options.sign == -1:
         found.append(Finding(
-            "sign-turned", Severity.NOTE, log.name, "The sign of every power of this file is turned, as study.toml says.", {}
+            "sign-turned", Severity.NOTE, log.name,
+            "The sign of every power of this file is turned, as study.toml says.", {}
         ))  # fmt: skip
     return tuple(found)
-
-
-def naive_stamps(text: pl.Series, found: Understood, date: str | None) -> pl.Series:
-    """Return the stamps before they are put into UTC."""
-    frame = text.to_frame()
-    if found.clock_only:
-        dated = pl.concat_str(pl.lit(f"{date} "), pl.col(text.name))
-        return frame.select(stamps.parse(dated, found.form).alias("ts_utc")).to_series()
-    parsed = frame.select(stamps.parse(pl.col(text.name), found.form).alias("ts_utc"))
-    if found.form.pattern == "relative" and date is not None:
-        since = pl.lit(f"{date} 00:00:00").str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us")
-        parsed = parsed.select(since + (pl.col("ts_utc") - pl.lit(0).cast(pl.Datetime("us"))))
-    return parsed.to_series().alias("ts_utc")
-
-
-def _with_energies(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
-    """Decide for each energy whether it counts, and how long a span is."""
-    layout, options = found.layout, log.options
-    if layout.device is not None:
-        sample = sample.filter(pl.col(layout.device) == pl.col(layout.device).mode().first())
-    naive = naive_stamps(stamp_text(sample, layout), found, options.date)
-    beside_power = any(f.quantity == "power_w" for f in layout.fields)
-    groups = []
-    for group in layout.groups:
-        fields = []
-        for f in group.fields:
-            if f.quantity in {"energy_j", "energy_counter_j"}:
-                values = sample.select(
-                    cells.number(pl.col(f.column), f.quantity, f.unit, decimal=found.decimal)
-                ).to_series()
-                says = layout.counting(f.column) or ("interval" if layout.label else "")
-                kind = says if options.columns else meter_energy.counting(
-                    values, naive, says, beside_power=beside_power, bare_title=f.header.casefold().strip("[]() ") in {"kwh", "wh", "energy"},
-                )  # fmt: skip
-                if not kind:
-                    raise LogRefusedError(_which_energy(log, layout, f.header, found))
-                f = replace(f, quantity="energy_counter_j" if kind == "counter" else "energy_j")
-            fields.append(f)
-        groups.append(replace(group, fields=tuple(fields)))
-    found = replace(found, layout=replace(layout, groups=tuple(groups)))
-    first = str(sample[layout.time[0]][0])
-    clock = stamps.localiser(found.form, replace(options, timezone=options.timezone or "UTC"), log.name, 1, first)
-    return _with_spans(log, found, clock.to_utc(naive))
-
-
-def _which_energy(log: Log, layout: Layout, header: str, found: Understood) -> str:
-    time = found.dialect.titles[found.dialect.names.index(layout.time[0])]
-    return (
-        f"{log.name}: whether {header!r} counts on or gives each interval its own energy cannot be told; add to this [[source]] "
-        f'columns = {{ time = "{time}", energy_counter_j = "{header}" }} for a register, or energy_j in its place for intervals'
-    )
-
-
-def _with_spans(log: Log, found: Understood, utc: pl.Series) -> Understood:
-    """Find the length of spans where the table gives values of spans."""
-    layout, options = found.layout, log.options
-    per_span = any(f.quantity == "energy_j" for f in layout.fields)
-    if layout.end is not None:
-        return replace(found, label=None)
-    label = options.interval_label or (layout.label if per_span else None)
-    if not per_span and not (options.kind == "mean" and label and options.window_s is None):
-        return found
-    span_s = meter_energy.interval_s(utc)
-    if span_s is None:
-        raise LogRefusedError(
-            f"{log.name}: the stamps keep no common step, so how long each interval is cannot be told; name both columns: "
-            'columns = { start = "…", end = "…", energy_j = "…" }'
-        )
-    more: tuple[Finding, ...] = ()
-    if label is None:
-        label = "start"
-        more = (Finding(
-            "interval-label-assumed", Severity.WARNING, log.name,
-            f"Nothing says whether a stamp is the start or the end of its {span_s:g} s; it was taken for the start. The sum does not depend "
-            'on it, its place in time does: add interval_label = "start" or "end" to this [[source]].', {"span_s": span_s},
-        ),)  # fmt: skip
-    return replace(found, label=label, span_s=span_s, findings=(*found.findings, *more))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 
 from joulebook_pipelines.logs import cells
 
@@ -16,6 +17,7 @@ _DATE = {"date", "datum", "dato", "data", "jour", "day", "tag"}  # fmt: skip
 _CLOCK = {"uhrzeit", "heure", "hora", "klokkeslett"}  # fmt: skip
 _START = {"start", "from", "von", "begin", "beginn", "since"}  # fmt: skip
 _END = {"end", "to", "bis", "until", "ende", "stop"}  # fmt: skip
+_OTHER_TIMES = {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}
 _RELATIVE = {"elapsed", "seconds", "sec", "secs", "relative"}  # fmt: skip
 _VALUE = {"value", "wert", "valor", "valeur", "messwert"}  # fmt: skip
 _UNIT = {"unit", "units", "einheit", "unite", "unidad"}  # fmt: skip
@@ -43,14 +45,18 @@ _FILLER = {
 }  # fmt: skip
 _TOTAL = {"total", "sum", "gesamt", "all", "overall", "summe"}
 _NOT_A_READING = {
-    "max", "maximum", "min", "minimum", "std", "stddev", "peak", "rated", "nominal", "co2", "cost", "price", "carbon", "emissions",
-    "efficiency", "error", "target", "estimated", "forecast", "threshold", "available", "freq", "frequency", "level", "update",
+    "max", "maximum", "min", "minimum", "std", "stddev", "peak", "rated", "nominal", "co2", "cost", "price", "carbon",
+    "emissions",
+    "efficiency", "error", "target", "estimated", "forecast", "threshold", "available", "freq", "frequency", "level",
+    "update",
     "saving", "savings", "pct", "percent", "status", "state", "mode", "id", "norm", "edp",
 }  # fmt: skip
 _SECONDARY = {
-    "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"), "volts": ("voltage_v", "V"),
+    "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"),
+    "volts": ("voltage_v", "V"),
     "current": ("current_a", ""), "strom": ("current_a", ""), "intensity": ("current_a", ""),
-    "pf": ("power_factor_ratio", "1"), "powerfactor": ("power_factor_ratio", "1"), "cosphi": ("power_factor_ratio", "1"),
+    "pf": ("power_factor_ratio", "1"), "powerfactor": ("power_factor_ratio", "1"),
+    "cosphi": ("power_factor_ratio", "1"),
     "apparent": ("apparent_power_va", ""), "scheinleistung": ("apparent_power_va", ""),
     "reactive": ("reactive_power_var", ""), "blindleistung": ("reactive_power_var", ""),
     "temperature": ("temperature_c", ""), "temp": ("temperature_c", ""), "temperatur": ("temperature_c", ""),
@@ -94,6 +100,7 @@ class Meaning:
     counts: str = ""
 
 
+@lru_cache(maxsize=4096)
 def meaning(title: str, unit_row: str = "") -> Meaning:
     """Return what a title says.
 
@@ -152,35 +159,38 @@ def _words(bare: str) -> tuple[list[str], list[str]]:
 
 
 def _role(words: list[str], written: list[str], unit: str) -> str:
+    """Return what a column is that holds no quantity; ``""`` where it may hold one."""
     said = set(words)
-    energy_or_power = (
-        bool(quantity_of(unit)) or bool(said & (_POWER - {"p", "load"})) or bool(_unit_word(written, " ".join(written)))
-    )
-    if energy_or_power:
+    measures = quantity_of(unit) or said & (_POWER - {"p"}) or _unit_word(written, " ".join(written))
+    if measures or said & _OTHER_TIMES:
         return ""
-    if said & {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}:
-        return ""
+    return _role_of_time(words, unit) or _role_in_long(words)
+
+
+def _role_of_time(words: list[str], unit: str) -> str:
+    said = set(words)
     timed = bool(said & (_TIME | _DATE | _CLOCK)) or any(w.startswith(("time", "datetime")) for w in words)
-    if timed or said & {"interval", "period"}:
-        if said & _START:
-            return "start"
-        if said & _END:
-            return "end"
-    if said & _RELATIVE and unit in {"", "s", "ms", "sec", "seconds"} and not said & {"status"}:
-        return "relative"
-    if said & _CLOCK and not said & _DATE:
-        return "clock"
-    if said & _DATE and not said & (_TIME | _CLOCK):
-        return "date"
-    if timed:
-        return "clock" if words == ["time"] or words == ["zeit"] else "time"
-    if len(words) <= 2:
-        for role, known in (("value", _VALUE), ("unit", _UNIT)):
-            if said & known:
-                return role
-        if words[0] in _DEVICE and set(words[1:]) <= {"id", "index", "name", "no", "number"}:
-            return "device"
-    return ""
+    bound = timed or bool(said & {"interval", "period"})
+    roles = (
+        ("start", bound and said & _START), ("end", bound and said & _END),
+        ("relative", said & _RELATIVE and unit in {"", "s", "ms", "sec", "seconds"}),
+        ("clock", said & _CLOCK and not said & _DATE),
+        ("date", said & _DATE and not said & (_TIME | _CLOCK)),
+        ("clock", words in (["time"], ["zeit"])),
+        ("time", timed),
+    )  # fmt: skip
+    return next((role for role, holds in roles if holds), "")
+
+
+def _role_in_long(words: list[str]) -> str:
+    """Return the role in a table with a row per value."""
+    if len(words) > 2:
+        return ""
+    if set(words) & _VALUE:
+        return "value"
+    if set(words) & _UNIT:
+        return "unit"
+    return "device" if words[0] in _DEVICE and set(words[1:]) <= {"id", "index", "name", "no", "number"} else ""
 
 
 def quantity_of(unit: str) -> str:
@@ -191,7 +201,7 @@ def quantity_of(unit: str) -> str:
 
 
 def _unit_word(written: list[str], bare: str) -> str:
-    """Return the word of a title that is a unit: the last one, as in ``power_kW``, or a long one, as in ``kWh total``."""
+    """Return the word of a title that is a unit: the last, as in ``power_kW``, or a long one, as in ``kWh total``."""
     last = written[-1] if written else ""
     short = last.lower() in _SHORT and len(written) > 1 and not re.search(rf"[_\s./-]{re.escape(last)}$", bare)
     if quantity_of(last) and not short:

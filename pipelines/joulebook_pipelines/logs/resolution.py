@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import polars as pl
 
@@ -50,16 +51,18 @@ class Levels:
         if len(levels) == 1:
             return Finding(
                 "reading-never-changes", Severity.NOTE, f"{name} {device}",
-                f"All {count} powers of {device} are {levels[0]:g} W: that shows the step of the sensor, not a load without scatter.",
+                f"All {count} powers of {device} are {levels[0]:g} W: that shows the step of the sensor, not a load "
+                "without scatter.",
                 {"device": device, "readings": count, "power_w": levels[0]},
             )  # fmt: skip
-        step_w = min(b - a for a, b in zip(levels, levels[1:], strict=False))
+        step_w = min(b - a for a, b in pairwise(levels))
         if step_w < COARSE_STEP_W:
             return None
         error_w = step_w / math.sqrt(12)
         return Finding(
             "coarse-resolution", Severity.NOTE, f"{name} {device}",
-            f"The powers of {device} come in steps of {step_w:g} W ({len(levels)} levels in {count} readings), so each is known to ±{error_w:.2f} W "
+            f"The powers of {device} come in steps of {step_w:g} W ({len(levels)} levels in {count} readings), so "
+            f"each is known to ±{error_w:.2f} W "
             "(step / √12); scatter of that size is the sensor's, not the load's.",
             {"device": device, "step_w": step_w, "error_w": error_w, "levels": len(levels), "readings": count},
         )  # fmt: skip

@@ -46,11 +46,14 @@ _N = r"[\s_\-#]*(\d+)"
 _SUPPLY = re.compile(rf"\b(?:PSU?|PWS|Power[\s_]?Supply|Pwr[\s_]?Supply|Supply)(?:{_N})?(?=\D|$)", re.IGNORECASE)
 _OUTPUT = re.compile(r"(?<![a-z])(out(put)?|p[_ ]?out)(?![a-z])", re.IGNORECASE)
 _INPUT = re.compile(r"(?<![a-z])(in(put)?|p[_ ]?in|ac)(?![a-z])", re.IGNORECASE)
-_LIMIT = re.compile(r"\b(cap|limit|budget|threshold|max|peak|min)", re.IGNORECASE)
+_LIMIT = re.compile(r"\b(cap(ping)?|limit|budget)\b", re.IGNORECASE)
+_EXTREME = re.compile(r"\b(max|peak|min|threshold|capacity)", re.IGNORECASE)
 _PROCESSOR = re.compile(rf"\b(?:CPUs?|Proc(?:essor)?)(?:{_N})?(?=\D|$)", re.IGNORECASE)
 _MEMORY = re.compile(r"\b(?:DIMMs?|DRAM|Mem(?:ory)?)", re.IGNORECASE)
 _BOARD = re.compile(rf"\b(?:GPU|Accelerator|OAM)(?:{_N})?(?=\D|$)", re.IGNORECASE)
-_FAN = re.compile(r"\b(?:Sys(?:tem)?[\s_]?)?Fan(?:[\s_]?(?:Tray|Module|Tach|Speed))?[\s_\-#]*([0-9]+[A-Z]?\b)?", re.IGNORECASE)
+_FAN = re.compile(
+    r"\b(?:Sys(?:tem)?[\s_]?)?Fan(?:[\s_]?(?:Tray|Module|Tach|Speed))?[\s_\-#]*([0-9]+[A-Z]?\b)?", re.IGNORECASE
+)
 _INLET = re.compile(r"\b(?:inlet|intake|ambient|front[\s_]?panel)|\bair[\s_]?in\b", re.IGNORECASE)
 _OUTLET = re.compile(rf"\b(?:outlet|exhaust|air[\s_]?out)\b(?:{_N})?", re.IGNORECASE)
 _WHOLE = re.compile(
@@ -67,8 +70,10 @@ def says_power(name: str) -> bool:
     plain = _plain(name)
     supply = _SUPPLY.search(plain)
     if supply:
-        return bool(re.search(r"power|pwr|watt|p[_ ]?in|p[_ ]?out", plain[: supply.start()] + plain[supply.end() :], re.I))
-    return _WHOLE.search(plain) is not None and not _LIMIT.search(plain)
+        return bool(
+            re.search(r"power|pwr|watt|p[_ ]?in|p[_ ]?out", plain[: supply.start()] + plain[supply.end() :], re.I)
+        )
+    return _WHOLE.search(plain) is not None and not _LIMIT.search(plain) and not _EXTREME.search(plain)
 
 
 def classify(name: str, unit: str, entity: str = "") -> Sensor | None:
@@ -111,7 +116,7 @@ def classify(name: str, unit: str, entity: str = "") -> Sensor | None:
 
 def _power(name: str, plain: str, unit: str) -> Sensor:
     """Return the device whose power it is, from supplies inwards."""
-    supply, processor, board = _SUPPLY.search(plain), _PROCESSOR.search(plain), _BOARD.search(plain)
+    supply, processor = _SUPPLY.search(plain), _PROCESSOR.search(plain)
     if supply and not re.search(r"\btotal|\bsum", plain, re.IGNORECASE):
         device = _numbered("psu", supply[1])
         if _OUTPUT.search(plain):
@@ -119,6 +124,12 @@ def _power(name: str, plain: str, unit: str) -> Sensor:
         return Sensor(device, "node", "power_w", unit, side_unnamed=not _INPUT.search(plain))
     if _LIMIT.search(plain) and not processor:
         return Sensor("node", "node", "power_limit_w", unit)
+    return _inner_power(name, plain, unit)
+
+
+def _inner_power(name: str, plain: str, unit: str) -> Sensor:
+    """Return the device whose power it is, behind the supplies."""
+    processor, board = _PROCESSOR.search(plain), _BOARD.search(plain)
     if board:
         number = board[1] or next(iter(re.findall(r"\d+$", plain)), "")
         return Sensor(_numbered("gpu", number), "board", "power_w", unit)
@@ -126,7 +137,7 @@ def _power(name: str, plain: str, unit: str) -> Sensor:
         return Sensor("dram" if not processor else _numbered("dram", processor[1]), "dram", "power_w", unit)
     if processor and re.search(r"\bVR|VCCIN|rail", plain, re.IGNORECASE) is None:
         return Sensor(_numbered("cpu", processor[1]), "package", "power_w", unit)
-    if not processor and _FAN.search(plain) is None and _WHOLE.search(plain):
+    if not processor and not _FAN.search(plain) and not _EXTREME.search(plain) and _WHOLE.search(plain):
         return Sensor("node", "node", "power_w", unit)
     return Sensor(slug(name), "part", "power_w", unit)
 
@@ -137,21 +148,23 @@ def _place(name: str, plain: str, quantity: str, entity: str) -> str:
     supply = _SUPPLY.search(plain)
     if supply or kind == "10":
         return _numbered("psu", supply[1] if supply and supply[1] else number)
-    if quantity == "temperature_c":
-        if _INLET.search(plain):
-            return "inlet"
-        outlet = _OUTLET.search(plain)
-        if outlet:
-            return _numbered("outlet", outlet[1])
-        board = _BOARD.search(plain)
-        if board:
-            return _numbered("gpu", board[1]) + "/temperature"
-        processor = _PROCESSOR.search(plain)
-        if kind == "3" and not (processor and processor[1]):
-            return _numbered("cpu", number)
-        if processor and not re.search(r"\bVR|DIMM|MEM", plain, re.IGNORECASE):
-            return _numbered("cpu", processor[1])
-    return slug(name)
+    place = _heat(plain, number if kind == "3" else "") if quantity == "temperature_c" else ""
+    return place or slug(name)
+
+
+def _heat(plain: str, processor_number: str) -> str:
+    """Return what a temperature is taken of, ``""`` where only the name can tell."""
+    if _INLET.search(plain):
+        return "inlet"
+    outlet, board, processor = _OUTLET.search(plain), _BOARD.search(plain), _PROCESSOR.search(plain)
+    if outlet:
+        return _numbered("outlet", outlet[1])
+    if board:
+        return _numbered("gpu", board[1]) + "/temperature"
+    if processor and re.search(r"\bVR|DIMM|MEM", plain, re.IGNORECASE):
+        return ""
+    number = (processor[1] if processor else "") or processor_number
+    return _numbered("cpu", number) if processor or number else ""
 
 
 def _plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Stamps that a collector writes between the outputs of a tool that prints none: own lines, or in front of each line."""
+"""Stamps that a collector writes between the outputs of a tool that prints none: own lines, or before each line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ _FORMS = {
 """What a collector writes: ``date -Is`` and the like, plain ``date``, ``date +%s``."""
 
 _LEAD = r"^[\s#=*\[<>-]*(?:(?i:date|time|timestamp|ts|stamp|at)\s*[:=]\s*)?"
-_TAIL = r"[\]\s#=*>,;|]*(?:$|\s)?(.*)$"
-_BROKEN = r"^\s*(?:(?:#|={3,}|\*{3,}|-{3,})\D*\d|\[?\d{4}[-/]|1\d{8,12}\b)"
+_TAIL = r"[\]\s#=*>,;|]*(?:-{2,}\s*)?(.*)$"
+_BROKEN = r"^\s*(?:(?:#|={3,}|\*{3,}|-{3,}).*(?:\d{4}-|\d\d:|:\d\d)|\[?\d{4}[-/]|1\d{8,12}\b)"
 """How a line begins that was meant as a stamp, whatever became of it."""
+
+_UTC_TAIL = r"\s*(?:UTC|GMT)$"
 
 _UTC_NAMES = frozenset({"UTC", "GMT", "Z"})
 
@@ -57,7 +59,9 @@ class StampLines:
 
     def naive(self, texts: pl.Expr) -> pl.Expr:
         """Return naive datetimes (UTC where ``form.aware``)."""
-        return printed(texts) if self.style == "date" else stamps.parse(texts, self.form)
+        if self.style == "date":
+            return printed(texts)
+        return stamps.parse(texts.str.replace(_UTC_TAIL, "Z"), self.form)
 
 
 def printed(texts: pl.Expr) -> pl.Expr:
@@ -111,7 +115,7 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
         form_ = stamps.StampForm("date", aware=bool(zones) and zones <= _UTC_NAMES)
     else:
         try:
-            form_ = stamps.detect(texts, day_first=options.day_first)
+            form_ = stamps.detect([re.sub(_UTC_TAIL, "Z", t) for t in texts], day_first=options.day_first)
         except stamps.StampError as error:
             raise LogRefusedError(f"{name}: {error}") from None
     clock = stamps.localiser(form_, options, name, first, sample)

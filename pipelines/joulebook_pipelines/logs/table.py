@@ -103,8 +103,6 @@ def split_regular(
     """
     if b'"' in block.data or b"\x00" in block.data:
         return None
-    if block.data.count(separator.encode()) != block.count * (len(names) - 1):
-        return None
     try:
         frame = pl.read_csv(
             block.data,
@@ -116,6 +114,9 @@ def split_regular(
     except pl.exceptions.PolarsError:
         return None
     if frame.height != block.count:
+        return None
+    # A line with more fields makes the reader fail; one with fewer leaves its last cells null, as do empty cells.
+    if frame[names[-1]].null_count() and block.data.count(separator.encode()) != block.count * (len(names) - 1):
         return None
     return frame.insert_column(0, _numbers(block))
 
@@ -141,7 +142,7 @@ def _split_quoted(lines: pl.DataFrame, names: Sequence[str], separator: str) -> 
     while at < len(texts):  # only files with quotes come here; the csv module does the work
         last = closing.get(at, at)
         record = texts[at] if last == at else "\n".join(texts[at : last + 1])
-        cells_ = next(csv.reader(io.StringIO(record), delimiter=separator, skipinitialspace=True), [])
+        cells_ = _quoted_cells(record, separator)
         if len(cells_) == len(names) and (last > at or record.count('"') % 2 == 0):
             rows.append(cells_)
             row_numbers.append(numbers[at])
@@ -152,6 +153,13 @@ def _split_quoted(lines: pl.DataFrame, names: Sequence[str], separator: str) -> 
     frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
     frame = frame.insert_column(0, pl.Series("line", row_numbers, dtype=pl.Int64))
     return Raw(frame, pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row"))
+
+
+def _quoted_cells(record: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(record), delimiter=separator, skipinitialspace=True), [])
+    except csv.Error:  # a cell beyond all measure is damage
+        return []
 
 
 def whole_lines(odd: pl.DataFrame, rule: pl.Expr | str) -> pl.DataFrame:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ def open_bytes(path: Path) -> IO[bytes]:
     if kind == "xz":
         return cast("IO[bytes]", lzma.open(path, "rb"))
     if kind == "zst":
-        return cast("IO[bytes]", zstandard.open(path, "rb"))
+        return cast("IO[bytes]", io.BufferedReader(zstandard.open(path, "rb")))
     return path.open("rb")
 
 
@@ -146,44 +147,62 @@ def blocks(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[Block]:
     LogRefusedError
         A compressed file is damaged or expands beyond :data:`LARGEST_EXPANSION`.
     """
-    compressed_bytes = path.stat().st_size
-    line, rest, seen = 1, b"", 0
+    line = 1
     held: Block | None = None
     try:
         with open_bytes(path) as file:
-            for piece in _utf8_pieces(file, head_.encoding, size):
-                seen += len(piece)
-                if seen > max(LARGEST_EXPANSION * compressed_bytes, 1 << 28):
-                    raise LogRefusedError(
-                        f"{head_.name}: expands to more than {LARGEST_EXPANSION} times its size; unpack it by hand if it is a log"
-                    )
-                cut = piece.rfind(b"\n") + 1
-                if cut == 0:
-                    rest = (rest + piece)[:LONGEST_LINE]
+            most = max(LARGEST_EXPANSION * path.stat().st_size, 1 << 28)
+            for piece in _whole_lines(_bounded(_utf8_pieces(file, head_.encoding, size), most, head_.name)):
+                if held is not None and not piece.endswith(b"\n") and piece.find(b"\n") < 0:
+                    # A last line without end is judged beside its neighbours, so it comes in one block with them.
+                    held = Block(held.first_line, held.data + piece)
                     continue
-                for block in _apart(Block(line, rest + piece[:cut])):
-                    if held is not None:
-                        yield held
-                    held = block
-                    line += block.count
-                rest = piece[cut:]
+                if held is not None:
+                    yield held
+                    line += held.count
+                held = Block(line, piece)
     except (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
         raise LogRefusedError(f"{head_.name}: damaged after line {line}: {error}") from None
+    if held is not None:
+        yield from (held,) if held.data.endswith(b"\n") else _apart(held)
+
+
+def _bounded(pieces: Iterator[bytes], most: int, name: str) -> Iterator[bytes]:
+    """Yield the pieces until there are more than ``most`` bytes of them, which no log unpacks to."""
+    seen = 0
+    for piece in pieces:
+        seen += len(piece)
+        if seen > most:
+            raise LogRefusedError(
+                f"{name}: expands to more than {LARGEST_EXPANSION} times its size; unpack it by hand if it is a log"
+            )
+        yield piece
+
+
+def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield pieces that end at line ends, but for the last one; a line that goes on too long is cut."""
+    rest = b""
+    for piece in pieces:
+        cut = piece.rfind(b"\n") + 1
+        if cut == 0:
+            rest = (rest + piece)[:LONGEST_LINE]
+        elif cut == len(piece) and not rest:
+            yield piece
+        else:
+            yield rest + piece[:cut] if rest else piece[:cut]
+            rest = piece[cut:]
     if rest:
-        # A last line without end is judged beside its neighbours, so it comes in one block with them.
-        before = held or Block(line, b"")
-        yield Block(before.first_line, before.data + rest + b"\n", terminated=False)
-    elif held is not None:
-        yield held
+        yield rest
 
 
 def _apart(block: Block) -> tuple[Block, ...]:
-    """Split off the last lines of a block, so that what ends the file is small."""
+    """Split off the last lines of a file without final line end, so that what must be read with care is small."""
     cut = block.data.rfind(b"\n", 0, max(len(block.data) - TAIL_BYTES, 0)) + 1
+    last = block.data[cut:] + b"\n"
     if cut == 0:
-        return (block,)
+        return (Block(block.first_line, last, terminated=False),)
     first = Block(block.first_line, block.data[:cut])
-    return first, Block(block.first_line + first.count, block.data[cut:])
+    return first, Block(block.first_line + first.count, last, terminated=False)
 
 
 def _utf8_pieces(file: IO[bytes], encoding: str, size: int) -> Iterator[bytes]:
@@ -192,6 +211,9 @@ def _utf8_pieces(file: IO[bytes], encoding: str, size: int) -> Iterator[bytes]:
     first, carry = True, b""
     while True:
         raw = file.read(size)
+        if decoder is None and raw and not raw.endswith(b"\n"):
+            # Reading on to the line end saves copying the rest of every block in front of the next one.
+            raw += file.readline(LONGEST_LINE)
         piece = raw if decoder is None else decoder.decode(raw, final=not raw).encode()
         if first:
             piece, first = piece.removeprefix(codecs.BOM_UTF8), False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
-from joulebook.findings import Finding, Severity
 
+from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import cells, stamps, table
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 from joulebook_pipelines.logs.table import Field
@@ -17,21 +17,38 @@ NAMES = {
     "end_utc": ("time", "timestamp", "ts", "_timestamp", "datetime", "wall_time", "date", "created_at"),
     "run_id": ("run", "run_id", "run_name", "experiment", "job", "job_id"),
     "step": ("step", "global_step", "iteration", "iter", "_step", "train/global_step", "trainer/global_step"),
-    "step_time_s": ("step_time_s", "step_time", "iteration_time_s", "time_per_step_s", "elapsed_s"),
-    "tokens": ("tokens", "step_tokens", "num_tokens", "tokens_per_step"),
+    "step_time_s": (
+        "step_time_s", "step_time", "step_time (s)", "iteration_time_s", "time_per_step_s", "elapsed_s", "train/step_time_s",
+    ),
+    "tokens": ("tokens", "step_tokens", "num_tokens", "tokens_per_step", "train/tokens"),
+    "tokens_seen": (
+        "tokens_seen", "num_input_tokens_seen", "train/num_input_tokens_seen", "consumed_tokens", "cumulative_tokens",
+        "train/tokens_seen", "total_tokens_seen",
+    ),
     "samples": ("samples", "num_samples", "examples"),
-    "loss": ("loss", "train_loss", "train/loss", "lm_loss", "training_loss"),
-    "batch_size": ("batch_size", "global_batch_size", "train_batch_size"),
-    "learning_rate": ("learning_rate", "lr", "train/learning_rate"),
-}
+    "loss": (
+        "loss", "train_loss", "train/loss", "lm_loss", "lm loss", "training_loss", "train_loss_step", "train/loss_step",
+        "loss/train", "training/loss",
+    ),
+    "batch_size": ("batch_size", "global_batch_size", "global batch size", "train_batch_size", "train/batch_size"),
+    "learning_rate": (
+        "learning_rate", "lr", "train/learning_rate", "train/lr", "learning rate", "lr-adam", "lr-adamw", "lr-sgd",
+    ),
+}  # fmt: skip
 """Names of a step's things, the usual one first; compared without regard to case."""
 
-_NUMBERS = ("step", "step_time_s", "tokens", "samples", "loss", "batch_size", "learning_rate")
+VALUES = ("step_time_s", "tokens", "tokens_seen", "samples", "loss", "batch_size", "learning_rate")
+"""What a line says of a step besides its number and time."""
+
+_NUMBERS = ("step", *VALUES)
 
 STEP_SCHEMA = {
     "run_id": pl.String, "step": pl.Int64, "start_utc": pl.Datetime("us", "UTC"), "end_utc": pl.Datetime("us", "UTC"),
     "tokens": pl.Float64, "loss": pl.Float64, "batch_size": pl.Float64, "learning_rate": pl.Float64,
 }  # fmt: skip
+
+SURELY_CUMULATIVE = 5
+"""Token counts that rise by the same amount in this many steps in a row, from that amount on, count from the start."""
 
 
 def known_names(names: Sequence[str]) -> dict[str, str]:
@@ -51,6 +68,17 @@ def known_names(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def tells_of_steps(known: Mapping[str, str]) -> bool:
+    """Tell whether these names make a training log: numbered steps with a loss, or with a time and one thing more."""
+    told = {q for q in VALUES if q in known}
+    return "step" in known and bool(told) and ("end_utc" in known or "loss" in told)
+
+
+def run_of(log: Log) -> str:
+    """Return the run of a log that names none: its file's name without endings."""
+    return log.path.name.split(".")[0]
+
+
 def stamp_form(log: Log, samples: Sequence[str]) -> stamps.StampForm:
     """Return the form of a log's stamps.
 
@@ -64,12 +92,29 @@ def stamp_form(log: Log, samples: Sequence[str]) -> stamps.StampForm:
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
     if form.pattern == "relative":
-        raise LogRefusedError(f"{log.name}: the times ({samples[0]!r}) are seconds since an unknown start; log wall-clock time")
-    if not form.aware and log.options.timezone is None:
         raise LogRefusedError(
-            f'{log.name}: the stamps ({samples[0]!r}) carry no zone; add timezone = "Area/City" to [study] or to this [[source]]'
+            f"{log.name}: the times ({samples[0]!r}) are seconds since an unknown start; log wall-clock time, or Unix time"
+        )
+    if not form.aware and log.options.timezone is None and log.options.utc_offset_s is None:
+        raise LogRefusedError(
+            f'{log.name}: the stamps ({samples[0]!r}) carry no zone; add timezone = "Area/City" to [study] or to this [[source]], or '
+            "utc_offset_s"
         )
     return form
+
+
+def clock_of(log: Log, form: stamps.StampForm) -> stamps.Localiser:
+    """Return what turns stamps of that form into UTC."""
+    return stamps.Localiser(None) if form.aware else stamps.Localiser(log.options.timezone, log.options.utc_offset_s)
+
+
+def without_times(log: Log, written_by: str) -> Finding:
+    """Return the finding about steps that nobody timed."""
+    return Finding(
+        "steps-without-times", Severity.WARNING, log.name,
+        f"{written_by} gives steps without wall-clock times, so no energy can be laid to them; loss, tokens and learning rate are read. Name "
+        "the run in [[run]] with start and end, or log a time with each step.",
+    )  # fmt: skip
 
 
 class Steps:
@@ -79,85 +124,153 @@ class Steps:
     ----------
     log
         The file; its name without endings is the run where the log names none.
-    clock
-        Turns its stamps into UTC.
+    names
+        The names in the file of the things of a step.
+    form
+        Form of the stamps, ``None`` where the log has none.
     """
 
-    def __init__(self, log: Log, clock: stamps.Localiser) -> None:
-        self._log = log
-        self._clock = clock
+    def __init__(self, log: Log, names: Mapping[str, str], form: stamps.StampForm | None) -> None:
+        self._log, self._names, self._form = log, dict(names), form
+        self._clock = clock_of(log, form) if form else None
         self._told: list[pl.DataFrame] = []
-        self._names_run = True
+        self._cumulative = False
 
-    def add(
-        self, raw: pl.DataFrame, names: dict[str, str], form: stamps.StampForm
-    ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return rows of ``steps`` and the rejects of a block.
+    def add(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Take in a block and return its rejects.
 
         Parameters
         ----------
         raw
             ``line`` and one text column per thing of a step that the log knows.
-        names
-            Their names in the file.
-        form
-            Form of the stamps.
         """
         if raw.is_empty():
-            return pl.DataFrame(schema=STEP_SCHEMA), table.no_rejects()
+            return table.no_rejects()
         raw = raw.with_columns(device=pl.lit(None, pl.String))
-        naive = raw.select(stamps.parse(pl.col("end_utc").fill_null(""), form).alias("at")).to_series()
-        raw = raw.with_columns(self._clock.to_utc(naive))
-        fields = [Field(q, names[q], q, required=False) for q in _NUMBERS if q in names]
-        lost = raw.filter(pl.col("at").is_null())
-        rejects = [table.without_time(lost, fields, Field("end_utc", names["end_utc"], "end_utc"))] if lost.height else []
-        raw = raw.filter(pl.col("at").is_not_null())
-        numbers = raw.select("line", **{f.quantity: cells.plain_number(pl.col(f.column)) for f in fields})
+        fields = [Field(q, self._names[q], q) for q in _NUMBERS if q in self._names]
+        raw, rejects = self._timed(raw, fields)
+        numbers = raw.select("line", **{f.quantity: cells.plain_number(pl.col(f.column).fill_null("")) for f in fields})
+        if "step" in numbers.columns:
+            numbers = numbers.with_columns(pl.when(pl.col("step").abs() < 2**53).then("step"))
         for field in fields:
             bad = numbers[field.quantity].is_null() & (raw[field.column].fill_null("").str.strip_chars() != "")
             if bad.any():
-                rejects.append(table.cell_rejects(raw.filter(bad), field, cells.why_null(pl.col(field.column))))
-        return self._steps(raw, numbers), pl.concat(rejects) if rejects else table.no_rejects()
+                why = cells.why_null(pl.col(field.column))
+                rejects.append(table.cell_rejects(raw.filter(bad), field, why))
+        kept, bare = self._with_values(raw, numbers)
+        if bare.height:
+            rejects.append(bare)
+        self._told.append(kept)
+        return pl.concat(rejects) if rejects else table.no_rejects()
 
-    def _steps(self, raw: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
-        self._names_run = "run_id" in raw.columns
-        stem = self._log.path.name.split(".")[0]
-        run = pl.col("run_id").fill_null(stem) if self._names_run else pl.lit(stem)
-        at = raw.select("line", "at", run_id=run).hstack(numbers.drop("line"))
-        absent = [pl.lit(None, pl.Float64).alias(q) for q in _NUMBERS if q not in at.columns]
-        at = at.with_columns(absent)
-        start = pl.col("at") - pl.duration(microseconds=(pl.col("step_time_s") * 1e6).round().cast(pl.Int64))
-        steps = at.select(
-            "run_id", pl.col("step").cast(pl.Int64), start_utc=start, end_utc="at", tokens="tokens", loss="loss",
-            batch_size="batch_size", learning_rate="learning_rate", samples="samples",
+    def _timed(self, raw: pl.DataFrame, fields: Sequence[Field]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+        """Return the rows whose stamp can be read, with ``at``, and rejects of the others."""
+        if self._form is None or self._clock is None:
+            return raw.with_columns(at=pl.lit(None, pl.Datetime("us", "UTC"))), []
+        naive = raw.select(stamps.parse(pl.col("end_utc").fill_null(""), self._form).alias("at")).to_series()
+        raw = raw.with_columns(self._clock.to_utc(naive))
+        lost = raw.filter(pl.col("at").is_null())
+        stamp = Field("end_utc", self._names["end_utc"], "end_utc")
+        return raw.filter(pl.col("at").is_not_null()), [table.without_time(lost, fields, stamp)] if lost.height else []
+
+    def _with_values(self, raw: pl.DataFrame, numbers: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the rows that say something of a step, and rejects of lines about something else (evaluation, system)."""
+        stem = run_of(self._log)
+        run = pl.col("run_id").fill_null(stem) if "run_id" in raw.columns else pl.lit(stem)
+        told = raw.select("line", "at", run_id=run).hstack(numbers.drop("line"))
+        told = told.with_columns(pl.lit(None, pl.Float64).alias(q) for q in _NUMBERS if q not in told.columns)
+        says = pl.any_horizontal([pl.col(q).is_not_null() for q in VALUES])
+        valued = told.filter(says)
+        bare = told.filter(~says & pl.col("step").is_not_null())
+        if self._form is not None:  # a step with nothing but its time is an end of a step, unless another line has more
+            bare = bare.join(valued.select("run_id", "step").unique(), on=["run_id", "step"], how="semi")
+        if bare.is_empty():
+            return told, table.no_rejects()
+        column = pl.col("step").cast(pl.String)
+        text = raw.join(bare.select("line"), on="line", how="semi", maintain_order="left").select("line", raw=column)
+        return told.join(bare, on="line", how="anti"), table.whole_lines(text, "not-a-training-step")
+
+    def _all(self) -> pl.DataFrame:
+        """Return everything that was told, with token counts of each step where the log counts from the start."""
+        if not self._told:
+            return pl.DataFrame()
+        told = pl.concat(self._told)
+        if self._form is None:
+            told = _joined(told)
+        seen = pl.col("tokens_seen")
+        from_start = pl.when(pl.col("step") <= 1).then(seen)  # the first step is all that was seen
+        before = seen.forward_fill().shift(1).over("run_id")
+        of_step = pl.when(before.is_null()).then(from_start).when(seen >= before).then(seen - before)
+        told = told.with_columns(pl.coalesce("tokens", of_step).alias("tokens"))
+        risen = (pl.col("tokens") - pl.col("tokens").shift(1)).over("run_id")
+        even = told.filter(pl.col("tokens").is_not_null()).group_by("run_id").agg(
+            even=(risen.drop_nulls() == pl.col("tokens").first()).all() & (pl.len() >= SURELY_CUMULATIVE)
+        ).filter("even")  # fmt: skip
+        if even.is_empty():
+            return told
+        self._cumulative = True
+        counted = pl.col("run_id").is_in(even["run_id"].implode())
+        step = (pl.col("tokens") - pl.col("tokens").shift(1, fill_value=0.0)).over("run_id")
+        return told.with_columns(pl.when(counted).then(step).otherwise("tokens").alias("tokens"))
+
+    def steps(self) -> pl.DataFrame:
+        """Return the rows of ``steps``."""
+        told = self._all()
+        if told.is_empty():
+            return pl.DataFrame(schema=STEP_SCHEMA)
+        start = pl.col("at") - pl.duration(
+            microseconds=(pl.col("step_time_s") * 1e6).round().cast(pl.Int64, strict=False)
+        )
+        frame = told.filter(pl.col("step").is_not_null()).select(
+            "run_id", pl.col("step").cast(pl.Int64), start_utc=pl.when(pl.col("step_time_s").is_between(0, _LONGEST_STEP_S)).then(start),
+            end_utc="at", tokens="tokens", loss="loss", batch_size="batch_size", learning_rate="learning_rate",
         )  # fmt: skip
-        self._told.append(steps)
-        return steps.filter(pl.col("step").is_not_null()).select(*STEP_SCHEMA)
+        return frame.select(*STEP_SCHEMA)
 
     def runs(self) -> pl.DataFrame:
         """Return the runs that the steps make: from the start of the first step to the end of the last."""
-        if not self._told:
+        told = self._all()
+        if told.is_empty():
             return pl.DataFrame()
-        steps = pl.concat(self._told)
+        first = self.steps().group_by("run_id").agg(first=pl.coalesce("start_utc", "end_utc").min())
 
         def total(name: str) -> pl.Expr:
             return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum())
 
-        return steps.group_by("run_id", maintain_order=True).agg(
-            host=pl.lit(self._log.options.host), start_utc=pl.coalesce("start_utc", "end_utc").min(), end_utc=pl.col("end_utc").max(),
-            origin=pl.lit(ORIGIN), tokens=total("tokens"), samples=total("samples"),
-            batch_size=pl.when(pl.col("batch_size").drop_nulls().n_unique() == 1).then(pl.col("batch_size").drop_nulls().first()),
-            labels=pl.lit("{}"),
+        batch = pl.col("batch_size").drop_nulls()
+        runs = told.group_by("run_id", maintain_order=True).agg(
+            start_utc=pl.col("at").min(), end_utc=pl.col("at").max(), tokens=total("tokens"), samples=total("samples"),
+            batch_size=pl.when(batch.n_unique() == 1).then(batch.first()),
+        )  # fmt: skip
+        return runs.join(first, on="run_id", how="left", maintain_order="left").select(
+            "run_id", host=pl.lit(self._log.options.host), start_utc=pl.min_horizontal("first", "start_utc"), end_utc="end_utc",
+            origin=pl.lit(ORIGIN), tokens="tokens", samples="samples", batch_size="batch_size", labels=pl.lit("{}"),
         )  # fmt: skip
 
     def findings(self) -> tuple[Finding, ...]:
         """Return doubts about the log as a whole."""
-        if self._names_run or not self._told:
+        if not self._told:
             return ()
-        stem = self._log.path.name.split(".")[0]
-        return (
-            Finding(
+        found = []
+        if "run_id" not in self._names:
+            found.append(Finding(
                 "run-named-after-file", Severity.NOTE, self._log.name,
-                f"The log names no run; its steps belong to the run {stem!r}, after the file's name.",
-            ),
-        )  # fmt: skip
+                f"The log names no run; its steps belong to the run {run_of(self._log)!r}, after the file's name.",
+            ))  # fmt: skip
+        if self._cumulative:
+            found.append(Finding(
+                "tokens-count-from-start", Severity.NOTE, self._log.name,
+                "The tokens rise by the same amount with every step: they were taken for a count from the start, and each step has its rise.",
+            ))  # fmt: skip
+        return tuple(found)
+
+
+def _joined(told: pl.DataFrame) -> pl.DataFrame:
+    """Join neighbouring lines of one step, as loggers that write a line per metric leave them."""
+    same = pl.struct("run_id", "step").rle_id().alias("group")
+    values = [pl.col(c).drop_nulls().first() for c in told.columns if c not in {"run_id", "step"}]
+    return told.group_by(same, "run_id", "step", maintain_order=True).agg(values).select(told.columns)
+
+
+_LONGEST_STEP_S = 1e7
+"""Four months: no step takes longer, and the calendar is not left."""

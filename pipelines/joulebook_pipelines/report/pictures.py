@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from joulebook import plots
 from joulebook.plots import style as look
+from joulebook.plots.alignment import corrected
 from joulebook_pipelines.report import shown, svg
 from joulebook_pipelines.report.blocks import Picture
 from joulebook_pipelines.report.source import Source
@@ -25,8 +26,6 @@ RUNS_DRAWN = 4
 """Runs that get their own time line beside that of the study."""
 POINTS = 700
 """Bins of a drawn time line: about one a pixel."""
-_WIDEST = timedelta(hours=2)
-"""Time around the middle of the overlap in which an edge is looked for."""
 _TIMED = ("board", "package", "components", "node", "rack", "facility")
 _PARTS = ("board", "package", "dram")
 
@@ -56,14 +55,14 @@ def slug(*parts: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", "-".join(parts)).strip("-")
 
 
-def _draw(
-    budget: Budget, draw: Callable[[Axes], Any], anchor: str, words: tuple[str, str, str], size: tuple[float, float]
+def draw(
+    budget: Budget, drawn: Callable[[Axes], Any], anchor: str, words: tuple[str, str, str], size: tuple[float, float]
 ) -> Picture | None:
     """Return a picture; ``words`` are its title, caption and text alternative, ``size`` its inches."""
     with look.settings():
         figure = Figure(figsize=size, facecolor="none")
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-    draw(ax)
+    drawn(ax)
     title, caption, alternative = words
     made = svg.of_figure(figure, anchor=anchor, title=title, alternative=alternative)
     return Picture(made, caption, anchor) if budget.take(made) else None
@@ -99,7 +98,7 @@ def bar(source: Source, budget: Budget, run: str) -> Picture | None:
         "Hatched is what no instrument saw on its own.",
         f"A bar from zero. {known}; whole: {shown.number(whole_j, unit=shown.unit_for('energy_j', [whole_j])).plain}.",
     )
-    return _draw(
+    return draw(
         budget, lambda ax: plots.energy_bar(parts, total_j=whole_j, total=total, remainder=rest, ax=ax),
         slug("bar", run), words, (8.2, 1.25),
     )  # fmt: skip
@@ -132,7 +131,7 @@ def phase_bar(source: Source, budget: Budget, run: str) -> Picture | None:
         f"Energy of run {run} by phase at the {known[0]}; hatched is time without a named phase.",
         "; ".join(parts["part"]),
     )
-    return _draw(
+    return draw(
         budget, lambda ax: plots.energy_bar(parts, total_j=whole, total=known[0], remainder="no phase", ax=ax),
         slug("phase-bar", run), words, (8.2, 1.25),
     )  # fmt: skip
@@ -149,7 +148,7 @@ def _labelled(parts: pl.DataFrame, whole_j: float | None) -> pl.Series:
 
 def timelines(source: Source, budget: Budget) -> list[Picture | None]:
     """Return the time line of the study and those of the first runs."""
-    runs = source.rows("runs").drop_nulls(["start_utc", "end_utc"]).sort("start_utc")
+    runs = source.aligned_runs
     scopes = [s for s in _TIMED if s in set(source.rows("channels")["scope"])]
     if not scopes:
         return []
@@ -173,7 +172,7 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
     power = pl.concat(bands, how="diagonal_relaxed")
     name = run["run_id"] if run else ""
     segments = _whole_segments(source, name, [s for s in scopes if any(b["scope"][0] == s for b in bands)])
-    phases = source.rows("phases").filter(pl.col("run_id") == name) if run else None
+    phases = _phases(source, run) if run else None
     idle = source.result(name, source.widest(name) or "", "idle_power_w") if run else None
     events = None if run else _starts(source)
     what = f"run {name}" if run else "the study"
@@ -184,7 +183,7 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
         + f"Time of {source.timezone}.",
         "; ".join(_described(b) for b in bands),
     )
-    return _draw(
+    return draw(
         budget,
         lambda ax: plots.timeline(
             power, segments=segments, phases=phases, idle_w=idle["value"] if idle else None, gaps=_gaps(power),
@@ -192,6 +191,15 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
         ),
         slug("time", name or "study"), words, (8.2, 3.0),
     )  # fmt: skip
+
+
+def _phases(source: Source, run: dict[str, Any]) -> pl.DataFrame:
+    """Return the phases of a run, moved from its host's clock to that of the readings."""
+    rows = source.rows("phases").filter(pl.col("run_id") == run["run_id"])
+    own = source.rows("alignments").filter((pl.col("clock") == (run["host"] or "")) & (pl.col("status") == "aligned"))
+    if own.is_empty():
+        return rows
+    return rows.with_columns(corrected(pl.col(c), own.row(0, named=True)).alias(c) for c in ("start_utc", "end_utc"))
 
 
 def _described(band: pl.DataFrame) -> str:
@@ -219,72 +227,7 @@ def _whole_segments(source: Source, run: str, scopes: list[str]) -> pl.DataFrame
 
 
 def _starts(source: Source) -> pl.DataFrame:
-    rows = source.rows("runs").drop_nulls("start_utc")
-    return rows.select(pl.col("start_utc").alias("ts_utc"), pl.col("run_id").alias("label"))
-
-
-def alignments(source: Source, budget: Budget) -> list[Picture]:
-    """Return a picture per aligned clock whose readings and reference can be told apart."""
-    scopes = source.rows("channels").join(source.rows("sources").select("source_id", "clock"), on="source_id")
-    of = {c: s["scope"].to_list() for (c,), s in scopes.group_by("clock", maintain_order=True)}
-    made = []
-    aligned = source.rows("alignments").filter(pl.col("status") == "aligned").head(4)
-    for row in aligned.iter_slices(1):
-        clock, reference = row["clock"][0], row["reference_clock"][0]
-        pair = next(((a, b) for a in of.get(reference, []) for b in of.get(clock, []) if a != b), None)
-        picture = _alignment(source, budget, row, pair) if pair else None
-        made += [picture] if picture else []
-    return made
-
-
-def _alignment(source: Source, budget: Budget, row: pl.DataFrame, pair: tuple[str, str]) -> Picture | None:
-    anchor, clock = row["anchor_utc"][0], row["clock"][0]
-    window = {"start_utc": anchor - _WIDEST / 2, "end_utc": anchor + _WIDEST / 2} if anchor else {}
-    still, moving = (source.store.power(scope=s, as_measured=True, **window) for s in pair)
-    if still.is_empty() or moving.is_empty():
-        return None
-    offset = shown.number(row["offset_s"][0], row["offset_lo"][0], row["offset_hi"][0], unit=shown.Unit("s"))
-    words = (
-        f"Clock {clock} before and after alignment",
-        "The steepest edge by both clocks, each scaled to its own range: as stamped, aligned, and what is left. "
-        f"Clock minus reference: {offset.inline} {offset.interval}.",
-        f"Two step curves, apart by {offset.plain} as stamped and together after alignment.",
-    )
-    return _draw(budget, lambda ax: plots.alignment(still, moving, row, ax=ax), slug("clock", clock), words, (8.2, 4.2))
-
-
-def calibrations(source: Source, budget: Budget) -> list[Picture]:
-    """Return a picture per calibration that was fitted, with the stable segments seen by both as points."""
-    made = []
-    for row in source.rows("calibrations").drop_nulls("offset_w").head(4).iter_slices(1):
-        scope, reference = row["scope"][0], row["reference_scope"][0]
-        points = _points(source, scope, reference)
-        words = (
-            f"{scope} against {reference}",
-            f"The line from {scope} to {reference} with its band, and the range in which it holds. Points are stable "
-            "segments that both saw.",
-            f"A line, {points.height} points.",
-        )
-        anchor = slug("calibration", row["host"][0], scope, reference)
-        picture = _draw(budget, lambda ax, p=points, r=row: plots.calibration(p, r, ax=ax), anchor, words, (6.2, 3.4))  # type: ignore[misc]
-        made += [picture] if picture else []
-    return made
-
-
-def _points(source: Source, scope: str, reference: str) -> pl.DataFrame:
-    rows = source.rows("segments").filter((pl.col("device") == "") & pl.col("kind").is_in(["stable", "idle"]))
-    sides = [
-        rows.filter(pl.col("scope") == s).select(
-            "start_utc",
-            "end_utc",
-            *(pl.col(c).alias(f"{name}_{end}") for c, end in (("mean_w", "w"), ("mean_lo", "lo"), ("mean_hi", "hi"))),
-        )
-        for s, name in ((scope, "reading"), (reference, "reference"))
-    ]
-    both = sides[0].join(sides[1], how="cross", suffix="_b")
-    overlap = pl.min_horizontal("end_utc", "end_utc_b") - pl.max_horizontal("start_utc", "start_utc_b")
-    longest = pl.max_horizontal(pl.col("end_utc") - pl.col("start_utc"), pl.col("end_utc_b") - pl.col("start_utc_b"))
-    return both.filter(overlap.dt.total_microseconds() > 0.8 * longest.dt.total_microseconds())
+    return source.aligned_runs.select(pl.col("start_utc").alias("ts_utc"), pl.col("run_id").alias("label"))
 
 
 def sweep(source: Source, budget: Budget, name: str) -> Picture | None:
@@ -299,7 +242,7 @@ def sweep(source: Source, budget: Budget, name: str) -> Picture | None:
             f"{o}: {s} {x if x is not None else ''}" for o, s, x in spots.select("objective", "status", "x").iter_rows()
         ),
     )
-    return _draw(budget, lambda ax: plots.sweet_spot(rows, spots, ax=ax), slug("sweep", name), words, (7.0, 5.0))
+    return draw(budget, lambda ax: plots.sweet_spot(rows, spots, ax=ax), slug("sweep", name), words, (7.0, 5.0))
 
 
 def changes(source: Source, budget: Budget, name: str) -> Picture | None:
@@ -312,4 +255,4 @@ def changes(source: Source, budget: Budget, name: str) -> Picture | None:
         "; ".join(f"{c} at the {s}: {v}" for c, s, v in rows.select("change", "scope", "verdict").iter_rows()),
     )
     height = 0.62 * max(rows["position"].n_unique(), 2) + 0.5
-    return _draw(budget, lambda ax: plots.campaign(rows, ax=ax), slug("campaign", name), words, (7.2, height))
+    return draw(budget, lambda ax: plots.campaign(rows, ax=ax), slug("campaign", name), words, (7.2, height))

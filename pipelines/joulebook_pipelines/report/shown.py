@@ -75,6 +75,10 @@ WASTE = ("stall_energy_j", "gap_idle_energy_j", "checkpoint_energy_j", "rework_e
 _SUFFIXES = (("_j", "energy"), ("_w", "power"), ("_s", "duration"))
 
 
+_MOST = 6
+"""Digits of a value at most: no meter is better than a part in a million."""
+
+
 @dataclass(frozen=True)
 class Mark:
     """A footnote mark beside a number."""
@@ -214,10 +218,12 @@ def _pad(have: int, want: int) -> str:
 
 
 def _digits(value: float, half: float) -> int:
-    """Return the decimals to show: two digits of the half interval, else four digits of the value."""
+    """Return the decimals to show: two digits of the half interval but six of the value at most; else four."""
+    size = math.floor(math.log10(abs(value))) if value else 0
     if half > 0:
-        return max(min(1 - math.floor(math.log10(half)), 9), -9)
-    return 0 if value == 0 else max(min(3 - math.floor(math.log10(abs(value))), 9), -9)
+        finest = _MOST - 1 - size if value else 9
+        return max(min(1 - math.floor(math.log10(half)), finest, 9), -9)
+    return max(min(3 - size, 9), -9) if value else 0
 
 
 def _plain(value: float, digits: int) -> str:

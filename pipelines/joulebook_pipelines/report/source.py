@@ -24,17 +24,11 @@ class StoreView(Protocol):
     def table(self, name: str) -> pl.DataFrame:
         """Return a table of the store."""
 
-    def power(
-        self,
-        run_id: str | None = None,
-        *,
-        scope: str,
-        device: str | None = None,
-        start_utc: datetime | None = None,
-        end_utc: datetime | None = None,
-        as_measured: bool = False,
-    ) -> pl.DataFrame:
-        """Return the readings of a scope."""
+    def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
+        """Return the power readings of channels (``source_id``, ``device``) on their own clocks."""
+
+    def aligned_runs(self) -> pl.DataFrame:
+        """Return the runs with their times on the reference clock."""
 
     def timeline(
         self, scope: str, points: int = 2000, start_utc: datetime | None = None, end_utc: datetime | None = None
@@ -77,6 +71,11 @@ class Source:
         runs = self.rows("runs").sort("start_utc", "run_id")["run_id"].to_list()
         others = self.rows("results")["run_id"].unique().sort().to_list()
         return runs + [r for r in others if r and r not in runs]
+
+    @cached_property
+    def aligned_runs(self) -> pl.DataFrame:
+        """Runs with their times on the clock of the pictures, those without a time left out."""
+        return self.store.aligned_runs().drop_nulls(["start_utc", "end_utc"]).sort("start_utc", "run_id")
 
     @cached_property
     def name(self) -> str:

@@ -14,9 +14,6 @@ from joulebook_pipelines.stages.context import Context, Numbers, Stage
 OBJECTIVES = ("energy_to_target_j", "energy_per_token_j", "time_to_target_s", "time_per_token_s")
 """What a sweep is judged by, as far as its runs say enough."""
 
-SETTINGS = ("batch_size",)
-"""Settings that must be equal for two variants to be compared by power; work-normalised metrics carry them already."""
-
 
 def _sweeps(context: Context) -> Numbers:
     numbers = Numbers()
@@ -84,13 +81,14 @@ def _tokens_to_target(context: Context, entry: Sweep, runs: pl.DataFrame) -> pl.
     given = runs.select("run_id", "tokens_to_target")
     if entry.target_loss is None or given["tokens_to_target"].null_count() == 0:
         return given
-    rows = []
-    for run_id in given.filter(pl.col("tokens_to_target").is_null())["run_id"]:
-        steps = context.store.sql("select step, tokens, loss from steps where run_id = ? order by step", [run_id])
-        if steps.height:
-            rows.append((run_id, sweep.tokens_to_target(steps, entry.target_loss).value))
-    found = pl.DataFrame(rows, schema={"run_id": pl.String, "found": pl.Float64}, orient="row")
-    return given.join(found, on="run_id", how="left").select("run_id", pl.coalesce("tokens_to_target", "found").alias("tokens_to_target"))
+    steps = context.store.sql("select run_id, step, tokens, loss from steps where loss is not null order by run_id, step")
+    wanted = given.filter(pl.col("tokens_to_target").is_null())["run_id"].to_list()
+    steps = steps.filter(pl.col("run_id").is_in(wanted))
+    if steps.is_empty():
+        return given
+    found = sweep.tokens_to_target(steps, entry.target_loss).select("run_id", found="tokens_to_target")
+    joined = given.join(found, on="run_id", how="left")
+    return joined.select("run_id", pl.coalesce("tokens_to_target", "found").alias("tokens_to_target"))
 
 
 def _campaigns(context: Context) -> Numbers:

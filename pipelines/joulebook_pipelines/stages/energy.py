@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 
 from joulebook import energy
@@ -23,7 +25,7 @@ def _work(context: Context) -> Numbers:
 def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
     power = context.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
     channels = context.store.chosen_channels(run.run_id, scope)
-    result = _integrated(power, run, channels)
+    result = _integrated(power, run, channels, _ranges(context, power))
     about = _about(channels)
     for row in result.frame.iter_rows(named=True):
         method = f"{row['method']}; {about}"
@@ -46,10 +48,10 @@ def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
     numbers.find(run.run_id, result.findings)
 
 
-def _integrated(power: pl.DataFrame, run: Run, channels: pl.DataFrame) -> energy.Energy:
+def _integrated(power: pl.DataFrame, run: Run, channels: pl.DataFrame, ranges: dict[str, float]) -> energy.Energy:
     kinds = set(channels["kind"])
     if kinds == {"counter"} and power["power_w"].null_count() == power.height:
-        return energy.from_counter(power, start_utc=run.start_utc, end_utc=run.end_utc)
+        return energy.from_counter(power, start_utc=run.start_utc, end_utc=run.end_utc, range_j=ranges)
     window_s = channels["window_s"].drop_nulls()
     return energy.integrate(
         power,
@@ -58,6 +60,22 @@ def _integrated(power: pl.DataFrame, run: Run, channels: pl.DataFrame) -> energy
         kind="hold" if kinds == {"on-change"} else None,
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
     )
+
+
+def _ranges(context: Context, power: pl.DataFrame) -> dict[str, float]:
+    """Return where the counters of each device wrap [J]: as study.toml says, else as their file does."""
+    if power["energy_counter_j"].null_count() == power.height:
+        return {}
+    said = {s.name: s.options.range_j for s in context.study.sources_resolved() if s.options.range_j}
+    paths = dict(context.store.table("sources").select("source_id", "path").iter_rows())
+    told = context.store.table("findings").filter(pl.col("code") == "counter-range").select("source_id", "evidence")
+    own: dict[tuple[int, str], float] = {(i, d): r for i, text in told.iter_rows() for d, r in json.loads(text).items()}
+    found = {}
+    for device, source_id in power.select("device", "source_id").unique().iter_rows():
+        range_j = said.get(paths.get(source_id, "")) or own.get((source_id, device)) or own.get((source_id, device.split("/", 1)[-1]))
+        if range_j:
+            found[device] = range_j
+    return found
 
 
 def _about(channels: pl.DataFrame) -> str:

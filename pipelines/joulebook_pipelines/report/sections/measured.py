@@ -9,7 +9,7 @@ from urllib.parse import quote
 import polars as pl
 from markupsafe import Markup
 
-from joulebook_pipelines.report import pictures, shown
+from joulebook_pipelines.report import fit_pictures, pictures, shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Items, Section, Table, Text
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.source import Source
@@ -69,7 +69,7 @@ def _clocks(source: Source, budget: Budget) -> list[Block]:
     table = Table(
         columns, made, "Clocks: how far each runs ahead of the reference, by how much it drifts.", "table-clocks"
     )
-    return [*pictures.alignments(source, budget), table]
+    return [*fit_pictures.alignments(source, budget), table]
 
 
 def _calibrations(source: Source, budget: Budget) -> list[Block]:
@@ -91,7 +91,7 @@ def _calibrations(source: Source, budget: Budget) -> list[Block]:
         Column("holds from", "W"), Column("to", "W"), Column("points"), Column("why"),
     ]  # fmt: skip
     table = Table(columns, made, "Calibrations: reference = gain · reading + offset.", "table-calibrations")
-    return [*pictures.calibrations(source, budget), table]
+    return [*fit_pictures.calibrations(source, budget), table]
 
 
 def _segments(source: Source) -> list[Block]:

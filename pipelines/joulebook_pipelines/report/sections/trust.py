@@ -33,7 +33,9 @@ def build(source: Source) -> Section:
     tiles = [_tile(source, name, topic, look) for name, topic, look in CHECKS]
     other = source.footnotes.on("other")
     if other:
-        tiles.append(_made(source, "everything else", "other", State("good", f"{len(other)} kinds of finding"), other))
+        tiles.append(
+            _made(source, "everything else", "other", State("good", f"{_plural(len(other), 'kind')} of finding"), other)
+        )
     lead = Text("Each tile opens what was found: where, what it does to which number, and what to do.")
     return Section("trust", "Can I trust the data?", [lead, Tiles(tiles)])
 

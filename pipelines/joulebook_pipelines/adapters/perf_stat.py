@@ -1,0 +1,110 @@
+"""``perf stat`` of RAPL events: totals of a command, or an energy per interval (``-I``), as text or with ``-x``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+import polars as pl
+
+from joulebook.findings import Finding
+from joulebook_pipelines.logs import rapl, relative, sections, stamps, table
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.table import Field
+
+_EVENT = (
+    r"^\s*(?:(\d+\.\d+)[\s,;]+)?(?:([SN]\d+(?:-D\d+)?)[\s,;]+\d+[\s,;]+)?(<not \w+>|[\d.,]*\d)(?:\s+|[,;])Joules(?:\s+|[,;])"
+    r"(power/energy-\w+/)"
+)
+_LOOSE = r"power/energy-\w+/"
+_STARTED = re.compile(r"^# started on \w{3} (\w{3}\s+\d+ \d\d:\d\d:\d\d \d{4})", re.MULTILINE)
+_ELAPSED = re.compile(r"^\s*([\d.,]+)\s+seconds time elapsed", re.MULTILINE)
+_VALUE = Field("value", "Joules", "energy_j", "J", required=True)
+
+
+def _sniff(head: Head) -> bool:
+    return bool(re.search(rf"(?m){_EVENT}", head.text))
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    first = re.search(rf"(?m){_EVENT}", log.head.text)
+    if first is None:
+        raise LogRefusedError(f"{log.name}: no line is an energy of perf stat (… Joules power/energy-…/)")
+    found = _STARTED.search(log.head.text)
+    start = datetime.strptime(re.sub(r"\s+", " ", found[1]), "%b %d %H:%M:%S %Y") if found else None
+    form = stamps.StampForm("relative", aware=True, unit_us=1e6)
+    line = log.head.text[: first.start()].count("\n") + 1
+    how = relative.stamping(log, form, line, first[1] or "0", start=start)
+    reader = _Reader(log, how, None if first[1] else _elapsed(log))
+    findings: tuple[Finding, ...] = how.findings
+    for block in log.blocks():
+        part = reader.read(block)
+        yield Part(part.lines, part.readings, part.rejects, channels=part.channels, findings=findings)
+        findings = ()
+
+
+def _elapsed(log: Log) -> str:
+    """Return how long the command ran, which totals print at their end."""
+    found = _ELAPSED.search(log.whole_text(1 << 22))
+    if found is None:
+        raise LogRefusedError(f"{log.name}: the totals lack the line of the time elapsed, so they are energies of an unknown time")
+    return found[1].replace(",", "")
+
+
+class _Reader:
+    """State of one pass: the last stamp of each device, which gives each energy its span."""
+
+    def __init__(self, log: Log, how: relative.Stamping, elapsed: str | None) -> None:
+        self._log, self._how, self._elapsed = log, how, elapsed
+        self._last: dict[str, float] = {}
+        self._channels: dict[str, Channel] = {}
+
+    def read(self, block: Block) -> Part:
+        lines = sections.lines_of(block).filter(pl.col("raw").str.contains(_LOOSE))
+        groups = lines.with_columns(g=pl.col("raw").str.extract_groups(_EVENT)).unnest("g")
+        groups = groups.rename({"1": "at", "2": "socket", "3": "value", "4": "event"})
+        whole = pl.col("event").is_not_null() & (pl.lit(self._elapsed is not None) | pl.col("at").is_not_null())
+        last = block.first_line + block.count - 1 if not block.terminated else -1
+        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("damaged-line"))
+        rejects = [table.whole_lines(groups.filter(~whole).select("line", "raw"), rule)]
+        raw, fresh = self._named(groups.filter(whole))
+        raw = self._timed(raw)
+        # Text prints thousands apart with commas; what a comma separates in -x output is no part of the number.
+        values, bad = table.convert(raw, (_VALUE,), decimal=".,")
+        readings = table.kept(values.with_columns(raw["ts_utc"], raw["span_s"]))
+        return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]), channels=fresh)
+
+    def _named(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Channel, ...]]:
+        rows, fresh = [], []
+        for event, socket in raw.select("event", "socket").unique(maintain_order=True).iter_rows():
+            number = re.match(r"[SN](\d+)", socket or "")
+            domain = rapl.domain(event, int(number[1]) if number else None) or rapl.Domain(event, "part")
+            rows.append((event, socket, domain.device))
+            if domain.device not in self._channels:
+                self._channels[domain.device] = Channel(domain.device, domain.scope, kind="energy")
+                fresh.append(self._channels[domain.device])
+        names = pl.DataFrame(rows, schema={"event": pl.String, "socket": pl.String, "device": pl.String}, orient="row")
+        return raw.join(names, on=["event", "socket"], how="left", nulls_equal=True, maintain_order="left"), tuple(fresh)
+
+    def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Intervals end at their stamp and begin where the one before ended, the first at 0; totals begin at 0."""
+        at = pl.col("at") if self._elapsed is None else pl.lit(self._elapsed)
+        raw = raw.with_columns(at=at)
+        naive = raw.select(self._how.naive(pl.col("at")).alias("ts_utc")).to_series()
+        seconds = pl.col("at").cast(pl.Float64, strict=False)
+        before = pl.col("device").replace_strict(self._last, default=0.0, return_dtype=pl.Float64)
+        span = seconds - pl.coalesce(seconds.shift(1).over("device"), before)
+        raw = raw.with_columns(self._how.clock.to_utc(naive), span_s=seconds if self._elapsed is not None else span)
+        self._last |= dict(raw.group_by("device").agg(seconds.last()).iter_rows())
+        return raw.with_columns(pl.when(pl.col("span_s") > 0).then("span_s").alias("span_s"))
+
+
+ADAPTER = Adapter(
+    name="perf-stat",
+    title="perf stat of RAPL events: totals, or per interval (-I)",
+    yields="energy of packages, cores, memory and platform, of the command or per interval",
+    sniff=_sniff,
+    parse=_parse,
+    needs_zone=True,
+)

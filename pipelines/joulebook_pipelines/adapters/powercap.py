@@ -1,0 +1,223 @@
+"""Polls of Linux powercap (RAPL) counters as CSV: a time and one column a domain, or one line a domain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import cells, rapl, relative, stamps, table, wide
+from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.table import Field
+
+_TIMES = frozenset({
+    "time", "times", "time_s", "timestamp", "timestamp_s", "ts", "datetime", "date", "epoch", "epoch_s", "unix", "unix_time", "elapsed",
+    "elapsed_s", "seconds", "sec", "t", "t_s", "time_ns", "timestamp_ns", "time_ms", "timestamp_ms", "time_us", "timestamp_us",
+})  # fmt: skip
+_ENERGY = re.compile(r"^(.*?)[\s_./:-]*(?:energy)?[\s_(\[./-]*(uj|µj|mj|j|joules?)[)\]]?$", re.IGNORECASE)
+_RANGE = re.compile(r"^(.*?)[\s_./:-]*(?:max[_ ]?energy[_ ]?)?range[\s_(\[]*(uj|µj|mj|j)[)\]]?$", re.IGNORECASE)
+_ZONES = frozenset({"zone", "domain", "name", "rapl_domain", "rapl_zone"})
+_SEPARATORS = (",", ";", "\t")
+
+UNDERFLOW = 2.0**63
+"""A difference below 0 that was stored as an unsigned number lies above, and no counter ever gets there."""
+
+COUNTING_FALLS = 0.2
+"""A counter falls only where it wraps; a column that falls more often than this holds the energy of each interval."""
+
+
+@dataclass
+class _Columns:
+    """What the header says."""
+
+    separator: str
+    headers: list[str]
+    energies: dict[str, tuple[rapl.Domain, str]] = field(default_factory=dict)
+    ranges: dict[str, tuple[rapl.Domain, str]] = field(default_factory=dict)
+    zone: int | None = None
+
+
+def _domain(text: str) -> rapl.Domain | None:
+    """Return the domain of a column; a zone that only has a number is a package where it is the first."""
+    known = rapl.domain(text.strip(" _./:-").rsplit("/", 1)[-1])
+    place = rapl.zone(text)
+    if known is not None or place is None:
+        return known
+    socket, sub = place
+    if sub is not None:
+        return rapl.Domain(f"cpu:{socket}/zone{sub}", "part")
+    return rapl.Domain("cpu:0", "package") if socket == 0 else rapl.Domain(f"zone:{socket}", "")
+
+
+def _header(head: Head) -> _Columns | None:
+    line = next((li for li in head.lines[:20] if li.strip() and not li.startswith("#")), "")
+    for separator in _SEPARATORS:
+        headers = [c.strip().strip('"') for c in line.split(separator)]
+        if len(headers) < 2 or headers[0].lower().strip() not in _TIMES:
+            continue
+        found = _Columns(separator, headers)
+        for name in headers[1:]:
+            if match := _RANGE.match(name):
+                target = found.ranges
+            elif match := _ENERGY.match(name):
+                target = found.energies
+            else:
+                continue
+            known = _domain(match[1])
+            if known is not None:
+                target[name] = (known, match[2])
+        if found.energies:
+            return found
+        zones = [i for i, n in enumerate(headers) if n.lower() in _ZONES]
+        if zones and any(re.fullmatch(r"(?i)energy[_ ]?\(?uj\)?", n) for n in headers):
+            found.zone = zones[0]
+            return found
+    return None
+
+
+def _sniff(head: Head) -> bool:
+    return _header(head) is not None
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    found = _header(log.head)
+    if found is None:
+        raise LogRefusedError(f"{log.name}:1: needs a header with a time and a column a RAPL domain, such as package-0_uj")
+    first_row = next(i for i, li in enumerate(log.head.lines, 1) if li.strip() and not li.startswith("#")) + 1
+    rows = wide.rows_of(log, len(found.headers), found.separator, first_row)
+    if not rows:
+        raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
+    try:
+        form = stamps.detect([r[0] for r in rows if r[0]][:200], day_first=log.options.day_first)
+    except stamps.StampError as error:
+        raise LogRefusedError(f"{log.name}: {error}") from None
+    unit = re.search(r"_(ns|us|ms)$", found.headers[0].lower())
+    if unit and form.pattern == "relative":
+        form = stamps.StampForm("relative", aware=True, unit_us={"ns": 1e-3, "us": 1.0, "ms": 1e3}[unit[1]])
+    how = relative.stamping(log, form, first_row, rows[0][0])
+    if found.zone is not None:
+        yield from _long(log, found, first_row, how)
+    else:
+        yield from _wide(log, found, first_row, rows, form, how)
+
+
+def _wide(
+    log: Log, found: _Columns, first_row: int, rows: list[list[str]], form: stamps.StampForm, how: relative.Stamping
+) -> Iterator[Part]:
+    names = tuple(f"c{i}" for i in range(len(found.headers)))
+    if len(rows) < 2:
+        raise LogRefusedError(f"{log.name}: one row of counters tells no energy; the poll must run on")
+    counting = {h: _counts([r[found.headers.index(h)] for r in rows]) for h in found.energies}
+    span_s = None if all(counting.values()) else _step_s(rows, how)
+    if len(set(counting.values())) > 1:
+        raise LogRefusedError(
+            f"{log.name}: some columns count on, others hold the energy of each interval "
+            f"({', '.join(h for h, c in counting.items() if not c)}); split them into two files"
+        )
+    groups = []
+    for header, (domain, unit) in found.energies.items():
+        quantity = "energy_counter_j" if counting[header] else "energy_j"
+        scope = _scope(log, domain, len(found.energies))
+        one = Field(names[found.headers.index(header)], header, quantity, _unit(unit), required=True)
+        groups.append(wide.Group(Channel(domain.device, scope, kind="counter" if counting[header] else "energy"), (one,), scope or "facility"))
+    number = form.unit_us if form.pattern == "epoch" or (form.pattern == "relative" and how.findings) else None
+    rule = (UNDERFLOW, "unsigned-underflow")
+    sheet = wide.Sheet(
+        names, found.separator, Field("c0", found.headers[0], "ts_utc"), tuple(groups), how.naive, how.clock, first_row=first_row,
+        beyond={"energy_j": rule, "energy_counter_j": rule}, time_unit_us=number, span_s=span_s,
+    )  # fmt: skip
+    yield from wide.Reader(log, sheet).parts()
+    ranges = {
+        d.device: r * (cells.factor("energy_j", _unit(u)) or 1.0)
+        for h, (d, u) in found.ranges.items()
+        if (r := _first_number(rows, found.headers.index(h)))
+    }
+    yield Part(findings=(*how.findings, *_ranges(log, ranges)))
+
+
+def _unit(text: str) -> str:
+    return {"uj": "uj", "µj": "uj", "mj": "mJ"}.get(text.lower(), "J")
+
+
+def _scope(log: Log, domain: rapl.Domain, columns: int) -> str:
+    """Return the scope of a domain; study.toml decides where the file has one column only."""
+    return log.options.scope if log.options.scope and (columns == 1 or domain.scope == "") else domain.scope
+
+
+def _counts(texts: list[str]) -> bool:
+    values = pl.DataFrame({"v": texts}).select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
+    falls = int((values.diff().drop_nulls() < 0).sum())
+    return falls <= COUNTING_FALLS * max(len(values) - 1, 1)
+
+
+def _step_s(rows: list[list[str]], how: relative.Stamping) -> float | None:
+    at = pl.DataFrame({"t": [r[0] for r in rows]}).select(how.naive(pl.col("t"))).to_series().drop_nulls()
+    steps = at.diff().dt.total_microseconds().drop_nulls()
+    steps = steps.filter(steps > 0)
+    return None if steps.is_empty() else float(str(steps.median())) / 1e6
+
+
+def _first_number(rows: list[list[str]], place: int) -> float | None:
+    values = pl.DataFrame({"v": [r[place] for r in rows]}).select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
+    return None if values.is_empty() else float(values[0])
+
+
+def _ranges(log: Log, ranges: dict[str, float]) -> tuple[Finding, ...]:
+    if not ranges:
+        return ()
+    told = ", ".join(f"{d} at {r:.6g} J" for d, r in ranges.items())
+    return (Finding(
+        "counter-range", Severity.NOTE, log.name, f"The file says where its counters wrap: {told}. Wraps are corrected with it.", dict(ranges),
+    ),)  # fmt: skip
+
+
+def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> Iterator[Part]:
+    """Read one line a domain: time, name of the zone, counter."""
+    names = tuple(f"c{i}" for i in range(len(found.headers)))
+    at = next(i for i, n in enumerate(found.headers) if re.fullmatch(r"(?i)energy[_ ]?\(?uj\)?", n))
+    reach = next((i for i, n in enumerate(found.headers) if _RANGE.match(n)), None)
+    zone, energy = names[found.zone or 0], Field(names[at], found.headers[at], "energy_counter_j", "uj", required=True)
+    stamp = Field("c0", found.headers[0], "ts_utc")
+    channels: dict[str, Channel] = {}
+    ranges: dict[str, float] = {}
+    for block in wide.below(log.blocks(), first_row - 1):
+        split = table.split(block, names, found.separator, quoted=b'"' in block.data)
+        last = block.first_line + block.count - 1 if not block.terminated else -1
+        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
+        rejects = [table.whole_lines(split.odd, rule)]
+        raw = split.frame.filter(pl.col("c0").str.strip_chars() != found.headers[0])
+        domains = {t: _domain(t) for t in raw[zone].unique(maintain_order=True) if t is not None}
+        devices = {t: d.device for t, d in domains.items() if d}
+        raw = raw.with_columns(device=pl.col(zone).replace_strict(devices, default=None, return_dtype=pl.String))
+        naive = raw.select(how.naive(pl.col("c0").fill_null("")).alias("ts_utc")).to_series()
+        raw = raw.with_columns(how.clock.to_utc(naive))
+        strange = raw.filter(pl.col("device").is_null())
+        text = pl.concat_str([pl.col(n).fill_null("") for n in names], separator=found.separator)
+        rejects.append(table.whole_lines(strange.select("line", raw=text), "no-such-domain"))
+        raw = raw.filter(pl.col("device").is_not_null())
+        lost = raw.filter(pl.col("ts_utc").is_null())
+        if lost.height:
+            rejects.append(table.without_time(lost, (energy,), stamp))
+            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        values, bad = table.convert(raw, (energy,))
+        fresh = [Channel(d.device, d.scope, kind="counter") for d in domains.values() if d and d.device not in channels]
+        channels |= {c.device: c for c in fresh}
+        if reach is not None:
+            seen = raw.group_by("device").agg(r=cells.plain_number(pl.col(names[reach])).drop_nulls().first()).drop_nulls()
+            ranges |= {d: r * 1e-6 for d, r in seen.iter_rows()}
+        readings = table.kept(values.with_columns(raw["ts_utc"]))
+        yield Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]), channels=tuple(fresh))
+    yield Part(findings=(*how.findings, *_ranges(log, ranges)))
+
+
+ADAPTER = Adapter(
+    name="powercap",
+    title="polls of Linux powercap (RAPL) counters as CSV",
+    yields="energy counters (or energy per interval) of packages, their parts, memory and platform",
+    sniff=_sniff,
+    parse=_parse,
+    needs_zone=True,
+)

@@ -1,0 +1,97 @@
+"""macOS powermetrics text: sections with a stamp and a length, powers in mW."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from joulebook_pipelines.logs import sections, table
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.table import Field
+
+_HEAD = r"^\*\*\* Sampled system activity \((\w{3} \w{3}\s+\d+ \d\d:\d\d:\d\d \d{4} [+-]\d{4})\) \(([\d.]+)ms elapsed\)"
+_POWER = r"^(Package|Combined|CPU|GPU|DRAM|ANE|Intel energy model derived package|[EPS]\d*-Cluster)\s*[Pp]ower(?: \([^)]*\))?:\s*(.*?)\s*$"
+_PLACES = {
+    "Package": ("package", "package"), "Combined": ("package", "package"), "Intel energy model derived package": ("package", "package"),
+    "CPU": ("package/cpu", "part"), "GPU": ("package/gpu", "part"), "ANE": ("package/ane", "part"), "DRAM": ("dram", "dram"),
+}  # fmt: skip
+"""The chip's package holds CPU, GPU and neural engine; newer versions call their sum "combined"."""
+
+_VALUE = Field("value", "Power", "power_w", "mW", required=True)
+
+
+def _sniff(head: Head) -> bool:
+    return any(line.startswith("*** Sampled system activity (") for line in head.lines[:200])
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    heads = [m for line in log.head.lines if (m := re.match(_HEAD, line))]
+    if not heads:
+        raise LogRefusedError(f"{log.name}: no section has a stamp and a length; log with powermetrics --samplers cpu_power")
+    carried, seen = sections.Carried("ts_utc", "span_s", "section"), set[str]()
+    count = 0
+    for block in log.blocks():
+        part, count = _read(block, carried, count)
+        if part.readings is not None:
+            fresh = [d for d in part.readings["device"].unique(maintain_order=True) if d not in seen]
+            seen.update(fresh)
+            part = Part(part.lines, part.readings, part.rejects, channels=tuple(_channel(d) for d in fresh))
+        yield part
+
+
+def _channel(device: str) -> Channel:
+    scope = next((s for d, s in _PLACES.values() if d == device), "part")
+    return Channel(device, scope, kind="mean")
+
+
+def _read(block: Block, carried: sections.Carried, count: int) -> tuple[Part, int]:
+    lines = sections.lines_of(block)
+    stamp = pl.col("raw").str.extract(_HEAD, 1).str.to_datetime("%a %b %e %H:%M:%S %Y %z", time_unit="us", strict=False)
+    heads = pl.col("raw").str.starts_with("*** Sampled system activity")
+    lines = lines.with_columns(
+        stamp.dt.convert_time_zone("UTC").alias("ts_utc"), heads.alias("is_head"),
+        (pl.col("raw").str.extract(_HEAD, 2).cast(pl.Float64, strict=False) / 1e3).alias("span_s"),
+        pl.when(heads).then(heads.cast(pl.Int64).cum_sum() + count).alias("section"),
+    )  # fmt: skip
+    broken = lines.filter(pl.col("is_head") & (pl.col("ts_utc").is_null() | pl.col("span_s").is_null()))
+    count += int(lines["is_head"].sum())
+    # The lines under a head that cannot be read have no time: the head above must not lend its own.
+    lost = pl.col("section").is_in(broken["section"].implode())
+    lines = carried.down(lines)
+    lines = lines.with_columns(pl.when(~lost.fill_null(value=False)).then("ts_utc").alias("ts_utc"))
+    powers = lines.filter(pl.col("raw").str.contains(_POWER)).with_columns(
+        label=pl.col("raw").str.extract(_POWER, 1), value=pl.col("raw").str.extract(_POWER, 2),
+    )  # fmt: skip
+    names = {k: d for k, (d, _) in _PLACES.items()}
+    cluster = pl.concat_str(pl.lit("package/"), pl.col("label").str.to_lowercase())
+    powers = powers.with_columns(device=pl.coalesce(pl.col("label").replace_strict(names, default=None, return_dtype=pl.String), cluster))
+    again = ~pl.struct("section", "device").is_first_distinct()
+    powers = powers.filter(~again)  # the section of the graphics repeats the GPU's power
+    rejects = [table.whole_lines(broken.select("line", "raw"), "no-such-time")]
+    timeless = powers.filter(pl.col("ts_utc").is_null() | pl.col("span_s").is_null())
+    rejects.append(table.cell_rejects(timeless, _VALUE, pl.lit("row-without-time")))
+    powers = powers.filter(pl.col("ts_utc").is_not_null() & pl.col("span_s").is_not_null())
+    powers = _ends(powers)
+    values, bad = table.convert(powers, (_VALUE,))
+    values, judged = table.judge(values, powers, (_VALUE,), "package", never_zero=False)
+    readings = table.kept(values.with_columns(powers["ts_utc"], powers["span_s"]))
+    return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad, judged])), count
+
+
+def _ends(powers: pl.DataFrame) -> pl.DataFrame:
+    """Tell samples within one printed second apart: each ends its own length after the one before."""
+    heads = powers.unique("section", keep="first", maintain_order=True)
+    late = (pl.col("span_s") * 1e6).cum_sum().over("ts_utc") - (pl.col("span_s") * 1e6).first().over("ts_utc")
+    ends = heads.select("section", at=pl.col("ts_utc") + pl.duration(microseconds=late.clip(0, 999_999).cast(pl.Int64)))
+    return powers.join(ends, on="section", how="left", maintain_order="left").with_columns(ts_utc=pl.col("at")).drop("at")
+
+
+ADAPTER = Adapter(
+    name="powermetrics",
+    title="macOS powermetrics, as text",
+    yields="power of the chip's package, and of CPU, GPU, neural engine and memory in it",
+    sniff=_sniff,
+    parse=_parse,
+)

@@ -1,0 +1,109 @@
+"""Exposition text of Prometheus exporters: scrapes with stamps of their own, or with a collector's stamp before each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from joulebook_pipelines.logs import prometheus_names, prometheus_series, stamp_lines, stamps, table
+from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.prometheus_series import Series
+
+_SAMPLE = r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?[ \t]+(\S+)(?:[ \t]+(-?\d+(?:\.\d+)?))?\s*$'
+_LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_META = re.compile(r"^#\s*(HELP|TYPE|UNIT|EOF)\b")
+_TOOL = re.compile(r"^#\s*(HELP|TYPE|UNIT|EOF)\b|^[a-zA-Z_:][\w:]*(\{|\s+[\d.+-])")
+_ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+
+
+def _sniff(head: Head) -> bool:
+    lines = [line for line in head.lines[:60] if line.strip()]
+    lines = lines if head.complete else lines[:-1]
+    samples = [m for line in lines if (m := re.match(_SAMPLE, line))]
+    metas = sum(bool(_META.match(line)) for line in lines)
+    known = any(prometheus_names.looks_known(m[1]) for m in samples)
+    return known and (len(samples) + metas) * 5 >= len(lines) * 4
+
+
+def _labels(text: str | None) -> dict[str, str]:
+    return {k: re.sub(r'\\[\\n"]', lambda m: _ESCAPES[m[0]], v) for k, v in _LABEL.findall(text or "")}
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
+    frames, odd, count, mark = [], [table.no_rejects()], 0, None
+    for block in log.blocks():
+        count += block.count
+        if b"\x00" in block.data:
+            block, nul = table.without_nul(block)
+            odd.append(nul)
+        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+        lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
+        if not block.terminated and lines.height:
+            odd.append(table.whole_lines(lines.tail(1), "last-line-cut"))
+            lines = lines.head(lines.height - 1)
+        if collector is not None:
+            stamp, _, _ = collector.split(pl.col("raw"))
+            tool = pl.col("raw").str.contains(_TOOL.pattern)
+            lines = lines.with_columns(mark=pl.when(~tool).then(stamp), tool=tool)
+            own = pl.col("mark").is_not_null()
+            lines = lines.with_columns(pl.col("mark").forward_fill().fill_null(mark), own=own)
+            mark = lines["mark"][-1] if lines.height else mark
+            lines = lines.filter(~pl.col("own")).drop("own", "tool")
+        lines = lines.filter(~pl.col("raw").str.strip_chars_start().str.starts_with("#"))
+        parts = pl.col("raw").str.extract_groups(_SAMPLE).struct
+        lines = lines.with_columns(name=parts.field("1"), labels=parts.field("2"), value=parts.field("3"), stamp=parts.field("4"))
+        odd.append(table.whole_lines(lines.filter(pl.col("name").is_null()), "not-a-sample"))
+        frames.append(lines.filter(pl.col("name").is_not_null()).drop("raw"))
+    found = pl.concat(frames)
+    if found.is_empty():
+        raise LogRefusedError(f"{log.name}: holds no sample")
+    series, found = _series(found)
+    samples = found.with_columns(_utc(log, found, collector).alias("ts_utc")).rename({"value": "raw"})
+    part = prometheus_series.readings(log, series, samples.select(list(prometheus_series.SAMPLES)))
+    rejects = pl.concat([*odd, part.rejects]) if part.rejects is not None else pl.concat(odd)
+    yield Part(count, part.readings, rejects, channels=part.channels, findings=part.findings)
+
+
+def _series(found: pl.DataFrame) -> tuple[list[Series], pl.DataFrame]:
+    """Return the distinct series, and the samples with the place of theirs."""
+    kinds = found.select("name", "labels").unique(maintain_order=True).with_row_index("series")
+    series = [Series(name, _labels(labels)) for _, name, labels in kinds.iter_rows()]
+    joined = found.join(kinds, on=["name", "labels"], how="left", nulls_equal=True, maintain_order="left")
+    return series, joined.with_columns(pl.col("series").cast(pl.Int64))
+
+
+def _utc(log: Log, found: pl.DataFrame, collector: stamp_lines.StampLines | None) -> pl.Series:
+    """Return the time of each sample: its own, else that of the scrape.
+
+    Raises
+    ------
+    LogRefusedError
+        Neither is in the file.
+    """
+    own = found["stamp"].drop_nulls()
+    known = pl.Series("ts_utc", [None] * found.height, dtype=pl.Datetime("us", "UTC"))
+    if len(own):
+        form = stamps.detect(own.head(200).to_list())
+        if form.pattern == "epoch":
+            known = found.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc")).to_series().dt.replace_time_zone("UTC")
+    if collector is not None:
+        naive = found.select(collector.naive(pl.col("mark")).alias("ts_utc")).to_series()
+        known = pl.select(pl.coalesce(known, collector.clock.to_utc(naive)).alias("ts_utc")).to_series()
+    if known.null_count() == found.height:
+        raise LogRefusedError(
+            f"{log.name}: a scrape without time: an exporter's text does not say when it was taken, and one moment is no energy. Query "
+            "the Prometheus for a range (/api/v1/query_range) and give its JSON, or print date -Is before each scrape"
+        )
+    return known
+
+
+ADAPTER = Adapter(
+    name="prometheus-text",
+    title="exposition text of Prometheus exporters (repeated scrapes with times)",
+    yields="power and energy counters of cards, sockets, memory and nodes, with utilisation, temperature and clocks",
+    sniff=_sniff,
+    parse=_parse,
+)

@@ -1,0 +1,67 @@
+"""Training logs as CSV: a row a step (own loops, the CSV logger of Lightning, a downloaded W&B history)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from joulebook_pipelines.logs import dialect, table, work
+from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.dialect import Dialect
+
+_METERED = ("watt", "power", "energy", "_w", "joule", "kwh", "voltage")
+"""A table with such titles is a log of readings, whatever else it says."""
+
+
+def _knows(titles: Sequence[str]) -> bool:
+    folded = [t.lower() for t in titles]
+    metered = any(m in t if m != "_w" else t.endswith("_w") for t in folded for m in _METERED)
+    return not metered and work.tells_of_steps(work.known_names(titles))
+
+
+def _header(head: Head) -> Dialect | None:
+    first = Head(head.name, "\n".join(head.lines[:60]), head.encoding, complete=head.complete and len(head.lines) <= 60)
+    found = dialect.find(first, _knows)
+    return found if found is not None and found.header_line <= 3 else None
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    found = _header(log.head)
+    if found is None:
+        raise LogRefusedError(
+            f"{log.name}:1: needs a header with step and loss, or with time, step and tokens or batch size"
+        )
+    names = work.known_names(found.titles)
+    columns = {q: found.names[found.titles.index(n)] for q, n in names.items()}
+    form = None
+    if "end_utc" in names:
+        at = found.titles.index(names["end_utc"])
+        rows = [dialect.split_line(line, found.separator) for line in log.head.lines[found.first_line - 1 :][:200]]
+        form = work.stamp_form(log, [r[at] for r in rows if len(r) == len(found.titles) and r[at]])
+    collected = work.Steps(log, names, form)
+    for block in log.blocks():
+        raw, rejects = _split(block, found)
+        told = raw.select("line", **{q: pl.col(c).str.strip_chars(' \t"') for q, c in columns.items()})
+        yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(told)]))
+    untimed = () if form else (work.without_times(log, "The log"),)
+    yield Part(runs=collected.runs(), steps=collected.steps(), findings=(*untimed, *collected.findings()))
+
+
+def _split(block: Block, found: Dialect) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the cells of the rows, and rejects of lines that have another number of them."""
+    raw = table.split(block, found.names, found.separator, quoted=b'"' in block.data)
+    frame = raw.frame.filter(pl.col("line") >= found.first_line)
+    odd = raw.odd.filter(pl.col("line") >= found.first_line)
+    cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
+    rule = pl.when(cut).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
+    return frame, table.whole_lines(odd, rule)
+
+
+ADAPTER = Adapter(
+    name="training-csv",
+    title="training logs as CSV: own loops, Lightning metrics.csv, W&B history",
+    yields="runs, steps with tokens, loss, batch size and learning rate",
+    sniff=lambda head: _header(head) is not None,
+    parse=_parse,
+)

@@ -1,0 +1,142 @@
+"""turbostat tables: watts of packages, cores, graphics and memory, a summary line and lines a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from joulebook_pipelines.logs import rapl, sections, stamps, table, wide
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.table import Field
+
+_WATTS = ("PkgWatt", "CorWatt", "GFXWatt", "RAMWatt", "SysWatt")
+_TIME = "Time_Of_Day_Seconds"
+_EPOCH = stamps.StampForm("epoch", aware=True, unit_us=1e6)
+
+
+def _cells(line: str) -> list[str]:
+    return [c.strip() for c in (line.split("\t") if "\t" in line else line.split())]
+
+
+def _headers(head: Head) -> list[str] | None:
+    lines = [_cells(line) for line in head.lines[:2000] if "Watt" in line]
+    return next((c for c in lines if any(w in c for w in _WATTS) and ({"CPU", "Avg_MHz", "Busy%", "Package", _TIME} & set(c))), None)
+
+
+def _sniff(head: Head) -> bool:
+    return _headers(head) is not None
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    headers = _headers(log.head)
+    if headers is None:
+        raise LogRefusedError(f"{log.name}: no header of turbostat with a column of watts")
+    if _TIME not in headers:
+        raise LogRefusedError(f"{log.name}: has no column of the time; without times there is no energy. Log again with --enable {_TIME}")
+    reader = _Reader(headers)
+    for block in log.blocks():
+        yield reader.read(block)
+
+
+class _Reader:
+    """State of one pass: the last stamp, which gives each reading its span."""
+
+    def __init__(self, headers: list[str]) -> None:
+        self._headers = headers
+        self._names = [f"c{i}" for i in range(len(headers))]
+        self._channels: dict[str, Channel] = {}
+        self._last_us: int | None = None
+
+    def _column(self, header: str) -> str | None:
+        return self._names[self._headers.index(header)] if header in self._headers else None
+
+    def read(self, block: Block) -> Part:
+        lines = sections.lines_of(block)
+        tabs = pl.col("raw").str.contains("\t", literal=True)
+        parts = pl.when(tabs).then(pl.col("raw").str.split("\t")).otherwise(pl.col("raw").str.strip_chars().str.extract_all(r"\S+"))
+        cells_ = lines.with_columns(cells=parts)
+        header = pl.col("cells").list.contains(self._headers[0]) & pl.col("raw").str.contains("Watt", literal=True)
+        cells_ = cells_.filter(~header)
+        regular = pl.col("cells").list.len() == len(self._names)
+        # Lines before the table (the description of the CPU) are no rows; among the rows they are damage.
+        number = pl.col("raw").str.contains(r"^\s*[-\d.]+[\t ]+[-\d.]+[\t ]")
+        odd = cells_.filter(~regular & number).select("line", "raw")
+        raw = cells_.filter(regular).select("line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names)))
+        last = block.first_line + block.count - 1 if not block.terminated else -1
+        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
+        rejects = [table.whole_lines(odd, rule)]
+        if not block.terminated and raw.height:
+            raw, cut = wide.cut_last(raw, tuple(self._names), "\t", odd)
+            rejects.append(cut)
+        raw, lost = self._timed(raw)
+        rejects.append(lost)
+        readings, fresh = [], []
+        for group, rows in self._groups(raw):
+            values, bad = table.convert(rows, group.fields)
+            values, judged = table.judge(values, rows, group.fields, group.judged, never_zero=False)
+            readings.append(table.kept(values.with_columns(rows["ts_utc"], rows["span_s"])))
+            rejects += [bad, judged]
+            if group.channel.device not in self._channels and rows.height:
+                self._channels[group.channel.device] = group.channel
+                fresh.append(group.channel)
+        frame = pl.concat(readings, how="diagonal") if readings else None
+        return Part(lines=block.count, readings=frame, rejects=pl.concat(rejects), channels=tuple(fresh))
+
+    def _timed(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Each reading is the mean since the stamp before it; the first covers the usual step."""
+        time = str(self._column(_TIME))
+        at = raw.select(stamps.parse(pl.col(time), _EPOCH).dt.replace_time_zone("UTC").alias("ts_utc")).to_series()
+        raw = raw.with_columns(at)
+        lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
+        watts = [Field(c, h, "power_w", "W") for h in _WATTS if (c := self._column(h))]
+        rejects = table.without_time(lost, watts, Field(time, _TIME, "ts_utc"))
+        raw = raw.filter(pl.col("ts_utc").is_not_null())
+        # Lines of one round carry stamps some microseconds apart: a step is one between rounds.
+        us = raw["ts_utc"].dt.timestamp("us")
+        rounds = pl.DataFrame({"us": us.unique().sort()}).with_columns(step=pl.col("us").diff())
+        if self._last_us is not None and rounds.height:
+            rounds = rounds.with_columns(step=pl.coalesce("step", pl.col("us") - self._last_us))
+        far = rounds["step"].drop_nulls().max()
+        steps = rounds.with_columns(step=pl.when(pl.col("step") > 0.01 * float(str(far or 0))).then("step"))
+        steps = steps.with_columns(step=pl.col("step").forward_fill()).with_columns(step=pl.coalesce("step", pl.col("step").median()))
+        raw = raw.with_columns(us=us).join(steps, on="us", how="left", maintain_order="left")
+        if len(us):
+            self._last_us = int(str(us.max()))
+        return raw.with_columns(span_s=pl.col("step") / 1e6).drop("us", "step"), rejects
+
+    def _groups(self, raw: pl.DataFrame) -> Iterator[tuple[wide.Group, pl.DataFrame]]:
+        """Yield the devices with their rows: the summary's line stands for the machine, others for their package."""
+        package, cpu = self._column("Package"), self._column("CPU")
+        summary = pl.lit(value=True) if cpu is None else pl.col(cpu).is_in(["-", ""])
+        if package is not None:
+            summary = summary & pl.col(package).is_in(["-", ""])
+        sockets = [] if package is None else raw.filter(~summary)[package].unique(maintain_order=True).to_list()
+        turns: list[tuple[int | None, pl.Expr]] = [(None, summary)]
+        turns += [(int(s), ~summary & (pl.col(str(package)) == s)) for s in sockets if s.isdigit()]
+        if package is None and cpu is not None and not raw.filter(~summary).is_empty():
+            turns.append((0, ~summary))
+        for socket, mine in turns:
+            for header in _WATTS:
+                column = self._column(header)
+                domain = rapl.domain(header, socket) if column else None
+                if column is None or domain is None:
+                    continue
+                rows = raw.filter(mine)
+                # Only the first line of a package carries its watts; the blanks of the others say nothing.
+                rows = rows if socket is None else rows.filter(pl.col(column) != "")
+                fields = [Field(column, header, "power_w", "W", required=socket is None)]
+                if header == "PkgWatt" and (temperature := self._column("PkgTmp")):
+                    fields.append(Field(temperature, "PkgTmp", "temperature_c", "C"))
+                if rows.height:
+                    channel = Channel(domain.device, domain.scope, kind="mean")
+                    yield wide.Group(channel, tuple(fields), domain.scope), rows.with_columns(device=pl.lit(domain.device))
+
+
+ADAPTER = Adapter(
+    name="turbostat",
+    title="turbostat tables (with Time_Of_Day_Seconds)",
+    yields="power of packages, cores, graphics, memory and platform; temperature of packages",
+    sniff=_sniff,
+    parse=_parse,
+)

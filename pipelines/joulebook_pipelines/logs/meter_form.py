@@ -1,0 +1,83 @@
+"""What holds for a whole table of a meter, and its rows and stamps read by that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from joulebook.findings import Finding
+from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs.contract import Block, Log
+from joulebook_pipelines.logs.dialect import Dialect
+from joulebook_pipelines.logs.meter_columns import Layout
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What holds for the whole file.
+
+    Parameters
+    ----------
+    decimal
+        As :func:`joulebook_pipelines.logs.cells.plain_number` takes it.
+    clock_only
+        Stamps are times of day; ``options.date`` says the day of the first.
+    label, span_s
+        For values of spans: whether stamps are starts or ends, and the length where it is not in the table.
+    """
+
+    dialect: Dialect
+    layout: Layout
+    form: stamps.StampForm
+    clock: stamps.Localiser
+    decimal: str
+    clock_only: bool = False
+    label: str | None = None
+    span_s: float | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def separator(self) -> str:
+        """What stands between cells after :func:`prepared`."""
+        return "\t" if self.dialect.comma_decimals else self.dialect.separator
+
+
+def prepared(block: Block, written: Dialect) -> Block:
+    """Return the block ready to be split: where a comma is separator and decimal sign, the first one separates."""
+    if not written.comma_decimals:
+        return block
+    lines = pl.Series("raw", block.lines, dtype=pl.String).str.replace(",", "\t", literal=True)
+    return Block(block.first_line, ("\n".join(lines.to_list()) + "\n").encode(), block.terminated)
+
+
+def rows(log: Log, written: Dialect) -> Iterator[Block]:
+    """Yield the blocks below the header; the lines above the first row are left to the caller to count."""
+    skip = written.first_line - 1
+    for block in log.blocks():
+        above = min(max(skip - block.first_line + 1, 0), block.count)
+        at = 0
+        for _ in range(above):
+            at = block.data.find(b"\n", at) + 1
+        if above < block.count:
+            yield Block(block.first_line + above, block.data[at:], block.terminated) if above else block
+
+
+def stamp_text(raw: pl.DataFrame, layout: Layout) -> pl.Series:
+    """Return the text of the stamps: one column, or date and time of day together."""
+    parts = [pl.col(c).fill_null("").str.strip_chars(' "') for c in layout.time]
+    return raw.select(pl.concat_str(parts, separator=" ").str.strip_chars().alias("stamp")).to_series()
+
+
+def naive_stamps(text: pl.Series, found: Understood, date: str | None) -> pl.Series:
+    """Return the stamps before they are put into UTC."""
+    frame = text.to_frame()
+    if found.clock_only:
+        dated = pl.concat_str(pl.lit(f"{date} "), pl.col(text.name))
+        return frame.select(stamps.parse(dated, found.form).alias("ts_utc")).to_series()
+    parsed = frame.select(stamps.parse(pl.col(text.name), found.form).alias("ts_utc"))
+    if found.form.pattern == "relative" and date is not None:
+        since = pl.lit(f"{date} 00:00:00").str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us")
+        parsed = parsed.select(since + (pl.col("ts_utc") - pl.lit(0).cast(pl.Datetime("us"))))
+    return parsed.to_series().alias("ts_utc")

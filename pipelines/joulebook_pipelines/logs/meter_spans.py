@@ -1,0 +1,101 @@
+"""Which energies of a meter's table count on, which are of an interval each, and how long the intervals are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import cells, meter_energy, stamps
+from joulebook_pipelines.logs.contract import Log, LogRefusedError
+from joulebook_pipelines.logs.meter_columns import Layout
+from joulebook_pipelines.logs.meter_form import Understood, naive_stamps, stamp_text
+from joulebook_pipelines.logs.table import Field
+
+
+def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
+    """Return the form with each energy as a counter or per span, and with the length of spans.
+
+    Parameters
+    ----------
+    log
+        The file.
+    found
+        What is known so far.
+    sample
+        Rows from the beginning, as text.
+
+    Raises
+    ------
+    LogRefusedError
+        Neither the titles nor the numbers tell; the message says what to add to study.toml.
+    """
+    layout, options = found.layout, log.options
+    if layout.device is not None:
+        sample = sample.filter(pl.col(layout.device) == pl.col(layout.device).mode().first())
+    naive = naive_stamps(stamp_text(sample, layout), found, options.date)
+    groups = tuple(
+        replace(g, fields=tuple(_decided(log, found, f, sample, naive) for f in g.fields)) for g in layout.groups
+    )
+    found = replace(found, layout=replace(layout, groups=groups))
+    first = str(sample[layout.time[0]][0])
+    clock = stamps.localiser(found.form, replace(options, timezone=options.timezone or "UTC"), log.name, 1, first)
+    return _with_spans(log, found, clock.to_utc(naive))
+
+
+def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, naive: pl.Series) -> Field:
+    """Return the field, an energy as what it is."""
+    if field.quantity not in {"energy_j", "energy_counter_j"}:
+        return field
+    layout = found.layout
+    kind = layout.counting(field.column) or ("interval" if layout.label else "")
+    if not log.options.columns:
+        number = cells.number(pl.col(field.column), field.quantity, field.unit, decimal=found.decimal)
+        kind = meter_energy.counting(
+            sample.select(number).to_series(), naive, kind,
+            beside_power=any(f.quantity == "power_w" for f in layout.fields),
+            bare_title=field.header.casefold().strip("[]() ") in {"kwh", "wh", "energy"},
+        )  # fmt: skip
+    if not kind:
+        raise LogRefusedError(_which_energy(log, layout, field.header, found))
+    return replace(field, quantity="energy_counter_j" if kind == "counter" else "energy_j")
+
+
+def _which_energy(log: Log, layout: Layout, header: str, found: Understood) -> str:
+    time = found.dialect.titles[found.dialect.names.index(layout.time[0])]
+    return (
+        f"{log.name}: whether {header!r} counts on or gives each interval its own energy cannot be told; add to this "
+        f"[[source]] "
+        f'columns = {{ time = "{time}", energy_counter_j = "{header}" }} for a register, or energy_j in its place '
+        f"for intervals"
+    )
+
+
+def _with_spans(log: Log, found: Understood, utc: pl.Series) -> Understood:
+    """Find the length of spans where the table gives values of spans."""
+    layout, options = found.layout, log.options
+    per_span = any(f.quantity == "energy_j" for f in layout.fields)
+    if layout.end is not None:
+        return replace(found, label=None)
+    label = options.interval_label or (layout.label if per_span else None)
+    if not per_span and not (options.kind == "mean" and label):
+        return found
+    span_s = options.window_s or meter_energy.interval_s(utc)
+    if span_s is None:
+        raise LogRefusedError(
+            f"{log.name}: the stamps keep no common step, so how long each interval is cannot be told; add window_s, "
+            f"or name both columns: "
+            'columns = { start = "…", end = "…", energy_j = "…" }'
+        )
+    more: tuple[Finding, ...] = ()
+    if label is None:
+        label = "start"
+        more = (Finding(
+            "interval-label-assumed", Severity.WARNING, log.name,
+            f"Nothing says whether a stamp is the start or the end of its {span_s:g} s; it was taken for the start. "
+            f"The sum does not depend "
+            'on it, its place in time does: add interval_label = "start" or "end" to this '
+            '[[source]].', {"span_s": span_s},
+        ),)  # fmt: skip
+    return replace(found, label=label, span_s=span_s, findings=(*found.findings, *more))

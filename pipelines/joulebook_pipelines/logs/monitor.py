@@ -1,0 +1,252 @@
+"""Monitors that print a blank-separated table round by round: stamps in columns, or set in front or between by a collector."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import cells, hash_table, stamp_lines, stamps, table
+from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.table import Field
+
+_COLUMN_STAMP = stamps.StampForm("%Y%m%d %H:%M:%S", aware=False)
+
+_HALF_DAY_US = 43_200_000_000
+"""A time of day that falls back by more than half a day has passed midnight."""
+
+_DAY_US = 86_400_000_000
+
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a monitor prints.
+
+    Parameters
+    ----------
+    quantities
+        Quantity and unit of each column that is understood.
+    cure
+        What to do where the file has no times.
+    join_entity
+        ``GPU 0`` is one cell of two words.
+    process
+        Column of the process, where a line is about one; the last column is then its command.
+    window_s
+        Averaging window of power, where the tool fixes it.
+    units_in_header
+        The line below the names is complete: a unit under each name.
+    """
+
+    quantities: Mapping[str, tuple[str, str]]
+    cure: str
+    gpu: str = "gpu"
+    join_entity: bool = False
+    process: str | None = None
+    units_in_header: bool = True
+
+
+@dataclass
+class _Reader:
+    log: Log
+    dialect: Dialect
+    splitter: hash_table.Splitter
+    clock: stamps.Localiser
+    collector: stamp_lines.StampLines | None
+    between: bool
+    columns: frozenset[str]
+    last_stamp: str | None = None
+    last_us: int | None = None
+    days: int = 0
+    seen: dict[str, Channel] = field(default_factory=dict)
+
+    def read(self, block: Block) -> Part:
+        """Return what a block says."""
+        rejects = []
+        if b"\x00" in block.data:
+            block, nul = table.without_nul(block)
+            rejects.append(nul)
+        lines, cut = self._lines(block)
+        rejects.append(cut)
+        frames, channels = [], []
+        for header, raw in self.splitter.split(lines):
+            if raw.odd.height:
+                rejects.append(table.whole_lines(raw.odd, "wrong-number-of-fields"))
+            readings, more, fresh = self._table(header, raw.frame)
+            frames.append(readings)
+            rejects.append(more)
+            channels += fresh
+        readings = pl.concat(frames, how="diagonal").sort("line", maintain_order=True) if frames else None
+        return Part(block.count, readings, pl.concat(rejects), channels=tuple(channels))
+
+    def _lines(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the table's lines with the collector's stamp, and a last line that was cut."""
+        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+        lines = pl.DataFrame({"line": numbers, "raw": block.lines})
+        cut = table.no_rejects()
+        if not block.terminated and lines.height > 1:
+            last, before = lines.tail(1), lines.head(lines.height - 1)
+            usual = before.filter(~pl.col("raw").str.strip_chars_start().str.starts_with("#"))["raw"].str.len_chars().tail(50)
+            if len(usual) and len(last["raw"][0].rstrip()) < int(str(usual.min() or 0)):
+                lines, cut = before, table.whole_lines(last, "last-line-cut")
+        lines = lines.with_columns(stamp=pl.lit(None, pl.String), whole="raw")
+        if self.collector is not None:
+            stamp, rest, _ = self.collector.split(pl.col("raw"))
+            if not self.between:
+                lines = lines.with_columns(stamp=stamp, raw=rest)
+            else:
+                own = lines.select(stamp.is_not_null() & (rest.str.strip_chars() == "")).to_series()
+                lines = lines.with_columns(stamp=pl.when(own).then(stamp), _own=own)
+                lines = lines.with_columns(pl.col("stamp").forward_fill().fill_null(self.last_stamp))
+                self.last_stamp = lines["stamp"][-1] if lines.height else self.last_stamp
+                lines = lines.filter(~pl.col("_own")).drop("_own")
+        lines = lines.filter(pl.col("raw").str.strip_chars() != "")
+        if self.dialect.join_entity:
+            lines = lines.with_columns(pl.col("raw").str.replace(r"^\s*([A-Za-z][\w-]*)\s+(\d[\d/]*)", "${1}:${2}"))
+        return lines, cut
+
+    def _table(self, header: hash_table.Header, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Channel]]:
+        fields = self._fields(header)
+        places = {n: f"c{i}" for i, n in enumerate(header.names)}
+        raw = raw.with_columns(self._utc(raw, places).alias("ts_utc"), device=self._device(places))
+        rejects = []
+        lost = raw.filter(pl.col("ts_utc").is_null())
+        if lost.height:
+            stamp = "stamp" if self.collector else places.get("time", "raw")
+            text = lost.with_columns(_stamp=pl.col(stamp).fill_null(""), device=pl.lit(None, pl.String))
+            rejects.append(table.without_time(text, fields, Field("_stamp", "time", "ts_utc")))
+            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        nameless = raw.filter(pl.col("device").is_null())
+        if nameless.height:
+            rule = pl.lit("no-such-device")
+            if self.dialect.process:
+                idle = pl.col(places[self.dialect.process]) == "-"
+                rule = pl.when(idle).then(pl.lit("no-process")).otherwise(rule)
+            rejects.append(table.whole_lines(nameless.with_columns(raw="whole"), rule))
+            raw = raw.filter(pl.col("device").is_not_null())
+        if self.between:
+            twice = raw.select(pl.int_range(pl.len()).over("stamp", "device") > 0).to_series()
+            rejects.append(table.whole_lines(raw.filter(twice).with_columns(raw="whole"), "second-under-one-stamp"))
+            raw = raw.filter(~twice)
+        scope = "part" if self.dialect.process else "board"
+        values, bad = table.convert(raw, fields)
+        values, judged = table.judge(values, raw, fields, scope)
+        readings = table.kept(values.with_columns(raw["ts_utc"]))
+        return readings, pl.concat([*rejects, bad, judged]), self._channels(raw, places, scope)
+
+    def _fields(self, header: hash_table.Header) -> list[Field]:
+        made: list[Field] = []
+        for i, (name, unit) in enumerate(zip(header.names, header.units, strict=True)):
+            if name in self.dialect.quantities:
+                quantity, usual = self.dialect.quantities[name]
+                told = unit if self.dialect.units_in_header and cells.factor(quantity, unit) is not None else usual
+                if quantity == "memory_used_bytes":
+                    told = usual  # the monitors write MB for MiB
+                if all(f.quantity != quantity for f in made):
+                    made.append(Field(f"c{i}", name, quantity, told, required=quantity == "power_w"))
+        return made
+
+    def _utc(self, raw: pl.DataFrame, places: Mapping[str, str]) -> pl.Series:
+        if self.collector is not None:
+            naive = raw.select(self.collector.naive(pl.col("stamp")).alias("ts_utc")).to_series()
+            return self.collector.clock.to_utc(naive)
+        if not self.columns <= set(places):
+            return pl.Series("ts_utc", [None] * raw.height, dtype=pl.Datetime("us", "UTC"))
+        time = pl.col(places["time"])
+        if "date" in places:
+            text = pl.concat_str(pl.col(places["date"]), time, separator=" ")
+            return self.clock.to_utc(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series())
+        text = pl.concat_str(pl.lit((self.log.options.date or "").replace("-", "") + " "), time)
+        return self.clock.to_utc(self._over_midnight(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series()))
+
+    def _over_midnight(self, naive: pl.Series) -> pl.Series:
+        """Add a day wherever the time of day falls back to the morning."""
+        us = naive.to_physical().cast(pl.Int64)
+        known = us.forward_fill()
+        before = known.shift(1, fill_value=self.last_us)
+        passed = ((known - before) < -_HALF_DAY_US).fill_null(value=False).cast(pl.Int64).cum_sum() + self.days
+        if len(known) and known[-1] is not None:
+            self.last_us, self.days = int(known[-1]), int(passed[-1])
+        return (us + passed * _DAY_US).cast(pl.Datetime("us")).alias(naive.name)
+
+    def _device(self, places: Mapping[str, str]) -> pl.Expr:
+        if self.dialect.gpu not in places:
+            return pl.lit(None, pl.String)
+        text = pl.col(places[self.dialect.gpu])
+        if self.dialect.join_entity:
+            return pl.when(text.str.contains(r"^GPU:\d+$")).then(text.str.to_lowercase())
+        gpu = pl.when(text.str.contains(r"^\d+$")).then(pl.concat_str(pl.lit("gpu:"), text))
+        if self.dialect.process:
+            pid = pl.col(places[self.dialect.process])
+            return pl.when(pid.str.contains(r"^\d+$")).then(pl.concat_str(gpu, pl.lit("/pid:"), pid))
+        return gpu
+
+    def _channels(self, raw: pl.DataFrame, places: Mapping[str, str], scope: str) -> list[Channel]:
+        fresh = []
+        for row in raw.unique("device", keep="first", maintain_order=True).iter_rows(named=True):  # one row per device
+            device = row["device"]
+            if device not in self.seen:
+                model = (row[max(places.values(), key=lambda c: int(c[1:]))] or "").strip() if self.dialect.process else ""
+                window_s = None if scope == "part" else self.log.options.window_s
+                kind = "instant" if window_s is None else "mean"
+                self.seen[device] = Channel(device, scope, model, kind=kind, window_s=window_s)
+                fresh.append(self.seen[device])
+        return fresh
+
+
+def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Iterator[Part]:
+    """Yield what a monitor's log says.
+
+    Raises
+    ------
+    LogRefusedError
+        It has no times, or its times need a zone or a date that nobody says.
+    """
+    stripped = [re.sub(r"^[^#]*#", "#", line) if "#" in line else re.sub(r"^.*?\s(?=ID\s)", "", line) for line in log.head.lines]
+    start = hash_table.first(stripped)
+    if start is None:
+        raise LogRefusedError(f"{log.name}: the table has no header line that names its columns; {dialect.cure}")
+    columns = frozenset({"date", "time"} & set(start.names))
+    collector, clock = None, stamps.Localiser(None)
+    if "time" in columns:
+        if "date" not in columns and log.options.date is None:
+            raise LogRefusedError(
+                f'{log.name}: its lines carry a time of day without a date; add date = "2026-03-02" (the day of its first line) '
+                "to this [[source]], or log again with -o DT"
+            )
+        first, sample = next(
+            ((n, line) for n, line in enumerate(log.head.lines, 1) if line.strip() and "#" not in line), (1, "")
+        )
+        clock = stamps.localiser(_COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)]))
+    else:
+        collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
+        if collector is None:
+            raise LogRefusedError(f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}")
+    if not any(h in dialect.quantities and dialect.quantities[h][0] in {"power_w", "energy_counter_j"} for h in start.names):
+        findings = (*findings, Finding(
+            "no-power-column", Severity.WARNING, log.name,
+            "The log has no column of power: it says nothing about energy. Utilisation and memory are read.",
+            {"columns": list(start.names)},
+        ))  # fmt: skip
+    yield Part(findings=findings)
+    reader = _Reader(
+        log, dialect, hash_table.Splitter(start, rest_in_last=dialect.process is not None), clock, collector,
+        collector is not None and _stands_alone(log, collector), columns,
+    )  # fmt: skip
+    for block in log.blocks():
+        yield reader.read(block)
+
+
+def _stands_alone(log: Log, collector: stamp_lines.StampLines) -> bool:
+    """Tell whether the collector's stamps have lines of their own."""
+    frame = pl.DataFrame({"raw": log.head.lines})
+    stamp, rest, _ = collector.split(pl.col("raw"))
+    own = frame.select(own=stamp.is_not_null() & (rest.str.strip_chars() == ""), front=stamp.is_not_null())
+    return int(own["own"].sum()) * 2 > int(own["front"].sum())
+
+
+__all__ = ["Dialect", "parse"]

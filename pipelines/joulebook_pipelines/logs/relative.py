@@ -1,0 +1,118 @@
+"""Stamps that say less than a moment: seconds since a start, times of day. Laid on a date where study.toml gives one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs.contract import Log, LogRefusedError
+from joulebook_pipelines.logs.stamps import Localiser, StampForm
+
+HALF_DAY_US = 43_200_000_000
+"""A time of day that falls back by more has passed midnight; by less, the clock was set back."""
+
+_ZERO = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Stamping:
+    """How the stamps of a file become moments.
+
+    Parameters
+    ----------
+    naive
+        Turns their text into naive datetimes.
+    clock
+        Turns those into UTC.
+    findings
+        What is not known of them.
+    """
+
+    naive: Callable[[pl.Expr], pl.Expr]
+    clock: Localiser
+    findings: tuple[Finding, ...] = ()
+
+
+def stamping(log: Log, form: StampForm, line: int, sample: str, *, start: datetime | None = None) -> Stamping:
+    """Return how stamps of any form become moments; seconds since a start need to know it.
+
+    Parameters
+    ----------
+    log
+        The file.
+    form
+        How its stamps are written.
+    line, sample
+        The first stamp, for messages.
+    start
+        Local time of the start, where the file says it.
+
+    Raises
+    ------
+    LogRefusedError
+        The stamps carry no zone and study.toml names none.
+    """
+    if form.pattern != "relative":
+        return Stamping(lambda text: stamps.parse(text, form), stamps.localiser(form, log.options, log.name, line, sample))
+    if start is None and log.options.date is None:
+        return Stamping(lambda text: stamps.parse(text, form), Localiser(None), (unknown_start(log),))
+    since = start or datetime.fromisoformat(str(log.options.date))
+    clock = stamps.localiser(replace(form, aware=False), log.options, log.name, line, f"{since} + {sample} s")
+    return Stamping(lambda text: stamps.parse(text, form) + (since - _ZERO), clock)
+
+
+def unknown_start(log: Log) -> Finding:
+    """Return the finding about seconds since nobody knows when."""
+    return Finding(
+        "relative-time", Severity.WARNING, log.name,
+        "The stamps are seconds since an unknown start; they were laid on 1970-01-01. Energies hold, but nothing can be compared in time "
+        "with other files; add date = YYYY-MM-DD of the start to this [[source]].", {},
+    )  # fmt: skip
+
+
+class OfDay:
+    """Times of day in the order of the file, put on the date of the first and on over midnight.
+
+    Parameters
+    ----------
+    log
+        The file; study.toml must give its date.
+    line, sample
+        The first time, for messages.
+
+    Raises
+    ------
+    LogRefusedError
+        There is no date or no zone.
+    """
+
+    def __init__(self, log: Log, line: int, sample: str) -> None:
+        if log.options.date is None:
+            raise LogRefusedError(
+                f"{log.name}:{line}: the stamps ({sample.strip()!r}) are times of day without a date; add date = YYYY-MM-DD of the first "
+                "line to this [[source]]"
+            )
+        self._date = log.options.date
+        form = StampForm("%Y-%m-%d %H:%M:%S%.f", aware=False)
+        self._clock = stamps.localiser(form, log.options, log.name, line, sample)
+        self._last_us: int | None = None
+        self._days = 0
+
+    def utc(self, text: pl.Series) -> pl.Series:
+        """Return the UTC stamps of times such as ``23:59:58``, ``23:59:58.9`` or ``23:59:58:900``."""
+        plain = pl.col("t").str.strip_chars().str.replace(r"^(\d{1,2}:\d{2}:\d{2})[,:](\d+)$", "${1}.${2}")
+        dated = pl.concat_str(pl.lit(f"{self._date} "), plain)
+        naive = text.alias("t").to_frame().select(
+            dated.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False).alias("ts_utc")
+        ).to_series()  # fmt: skip
+        us = naive.to_physical().cast(pl.Int64).forward_fill()
+        passed = ((us - us.shift(1, fill_value=self._last_us)) < -HALF_DAY_US).fill_null(value=False)
+        days = passed.cast(pl.Int64).cum_sum() + self._days
+        if len(us):
+            self._last_us, self._days = us[-1], int(days[-1])
+        return self._clock.to_utc(naive + days * timedelta(days=1))

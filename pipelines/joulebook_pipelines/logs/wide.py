@@ -1,0 +1,299 @@
+"""Tables whose columns each belong to a known quantity of a known device: read in blocks, quickly where nothing is odd."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from joulebook import rules
+from joulebook_pipelines.logs import cells, stamps, table
+from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
+from joulebook_pipelines.logs.table import Field
+
+Naive = Callable[[pl.Expr], pl.Expr]
+"""Turns the text of stamps into naive datetimes."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The columns that speak of one device.
+
+    Parameters
+    ----------
+    fields
+        At most one per quantity.
+    judged
+        Scope whose physical rules apply.
+    never_zero
+        Whether 0 W is impossible; by default as the scope says.
+    """
+
+    channel: Channel
+    fields: tuple[Field, ...]
+    judged: str
+    never_zero: bool | None = None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """How the rows of a file are to be read.
+
+    Parameters
+    ----------
+    names
+        Names of the raw columns, one per cell of a row.
+    time
+        Column of the stamp.
+    naive, clock
+        Turn stamps into UTC.
+    first_row
+        Physical line of the first row; what stands before it is skipped.
+    labels
+        Columns that hold the same word in every row; a row with another word is no row.
+    unmeasured
+        By quantity, the numbers that stand for "not measured", and the rule that they break.
+    beyond
+        By quantity, the number [unit of the file] from which on a cell is an error of the tool, and the rule.
+    time_unit_us
+        For stamps that are plain numbers: microseconds per unit, so that they need not go through text.
+    span_s
+        Length of the span of each reading [s]; ``None`` for instants and counters.
+    trailer
+        Lines that are neither rows nor damage.
+    scale
+        What every power is multiplied by.
+    """
+
+    names: tuple[str, ...]
+    separator: str
+    time: Field
+    groups: tuple[Group, ...]
+    naive: Naive
+    clock: stamps.Localiser
+    first_row: int = 2
+    labels: Mapping[str, str] = field(default_factory=dict)
+    unmeasured: Mapping[str, tuple[tuple[float, ...], str]] = field(default_factory=dict)
+    beyond: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    time_unit_us: float | None = None
+    span_s: float | None = None
+    trailer: str | None = None
+    scale: int = 1
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All columns that are read, besides the stamp."""
+        return tuple(f for g in self.groups for f in g.fields)
+
+
+class Reader:
+    """One pass over a file.
+
+    Parameters
+    ----------
+    choose
+        Splits the timed rows of a block into those that are read and the rejects of the others.
+    watch
+        Is shown the rows of each block that are read.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        sheet: Sheet,
+        *,
+        choose: Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame]] | None = None,
+        watch: Callable[[pl.DataFrame], None] | None = None,
+        also_numbers: tuple[str, ...] = (),
+    ) -> None:
+        self._log, self._sheet, self._choose, self._watch = log, sheet, choose, watch
+        self._numbers = {*(f.column for f in sheet.fields), *also_numbers}
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the channels, then what each block says."""
+        yield Part(channels=tuple(g.channel for g in self._sheet.groups))
+        for block in below(self._log.blocks(), self._sheet.first_row - 1):
+            yield self._quick(block) or self._careful(block)
+
+    def _quick(self, block: Block) -> Part | None:
+        """Read a block of bare numbers with a typed reader; ``None`` as soon as anything needs a second look."""
+        sheet = self._sheet
+        if not block.terminated or self._log.head.text.startswith('"'):
+            return None
+        schema = {n: pl.Float64 if n in self._numbers else pl.String for n in sheet.names}
+        if sheet.time_unit_us is not None:
+            schema[sheet.time.column] = pl.Float64
+        frame = table.split_regular(block, sheet.names, sheet.separator, schema)
+        if frame is None or not all(frame[f.column].is_finite().all(ignore_nulls=False) for f in sheet.fields):
+            return None
+        if any(not (frame[c] == word).all() for c, word in sheet.labels.items()):
+            return None
+        if any((frame[f.column] >= sheet.beyond[f.quantity][0]).any() for f in sheet.fields if f.quantity in sheet.beyond):
+            return None
+        frame = self._timed(frame)
+        if frame["ts_utc"].null_count() or any(bool((frame[f.column].abs() >= cells.OVER_RANGE).any()) for f in sheet.fields):
+            return None
+        frame, rejects = self._chosen(frame)
+        readings = []
+        for group in sheet.groups:
+            values, absent = self._typed(frame, group)
+            if values is None or rules.judge(values, group.judged, never_zero=group.never_zero)[1].height:
+                return None
+            readings.append(values)
+            rejects = pl.concat([rejects, absent])
+        if self._watch is not None:
+            self._watch(frame)
+        return Part(lines=block.count, readings=together(readings), rejects=rejects if rejects.height else None)
+
+    def _typed(self, frame: pl.DataFrame, group: Group) -> tuple[pl.DataFrame | None, pl.DataFrame]:
+        """Return one device's readings, and the cells of columns that say "not measured" from end to end."""
+        kept, rejects = [], table.no_rejects()
+        for f in group.fields:
+            filler = self._sheet.unmeasured.get(f.quantity)
+            absent = frame[f.column].is_in(filler[0]) if filler else None
+            if filler is None or absent is None or not absent.any():
+                kept.append(cells.scaled(pl.col(f.column), f.quantity, f.unit).alias(f.quantity))
+            elif not f.required and frame[f.column].min() == frame[f.column].max():
+                word = f"{frame[f.column][0]:f}"
+                shown = frame.select("line", pl.lit(group.channel.device).alias("device"), pl.lit(word).alias(f.column))
+                rejects = pl.concat([rejects, table.cell_rejects(shown, f, pl.lit(filler[1]))])
+            else:
+                return None, rejects
+        values = frame.select("line", pl.lit(group.channel.device).alias("device"), *kept, "ts_utc", "span_s")
+        return self._signed(values), rejects
+
+    def _careful(self, block: Block) -> Part:
+        raw, rejects = self._raw(block)
+        if raw.is_empty():
+            return Part(lines=block.count, rejects=rejects)
+        raw = self._timed(raw)
+        if raw["ts_utc"].null_count():
+            lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
+            rejects = pl.concat([rejects, table.without_time(lost, self._sheet.fields, self._sheet.time)])
+            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        raw, more = self._chosen(raw)
+        if self._watch is not None and raw.height:
+            self._watch(raw)
+        readings, all_rejects = [], [rejects, more]
+        for group in self._sheet.groups:
+            values, more = self._converted(raw, group)
+            readings.append(values)
+            all_rejects.append(more)
+        return Part(lines=block.count, readings=together(readings), rejects=pl.concat(all_rejects))
+
+    def _converted(self, raw: pl.DataFrame, group: Group) -> tuple[pl.DataFrame, pl.DataFrame]:
+        mine = raw.with_columns(device=pl.lit(group.channel.device))
+        values, rejects = table.convert(mine, group.fields)
+        all_rejects = [rejects]
+        for f in group.fields:
+            filler = self._sheet.unmeasured.get(f.quantity)
+            if filler is None:
+                continue
+            values, more = _without(values, mine, f, values[f.quantity].is_in(filler[0]), filler[1])
+            all_rejects.append(more)
+        for f in group.fields:
+            limit, rule = self._sheet.beyond.get(f.quantity, (0.0, ""))
+            if rule:
+                numbers = mine.select(cells.plain_number(pl.col(f.column).cast(pl.String))).to_series()
+                values, more = _without(values, mine, f, numbers >= limit, rule)
+                all_rejects.append(more)
+        values, judged = table.judge(self._signed(values), mine, group.fields, group.judged, never_zero=group.never_zero)
+        values = values.with_columns(mine["ts_utc"], mine["span_s"])
+        return table.kept(values), pl.concat([*all_rejects, judged])
+
+    def _signed(self, values: pl.DataFrame) -> pl.DataFrame:
+        if self._sheet.scale == 1 or "power_w" not in values.columns:
+            return values
+        return values.with_columns(pl.col("power_w") * self._sheet.scale)
+
+    def _chosen(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        return (raw, table.no_rejects()) if self._choose is None else self._choose(raw)
+
+    def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
+        if raw[self._sheet.time.column].dtype == pl.Float64:
+            us = (raw[self._sheet.time.column] * self._sheet.time_unit_us).round().cast(pl.Int64, strict=False)
+            at = us.cast(pl.Datetime("us", "UTC")).alias("ts_utc")
+            return raw.with_columns(at, span_s=pl.lit(self._sheet.span_s, pl.Float64))
+        naive = raw.select(self._sheet.naive(pl.col(self._sheet.time.column).fill_null("")).alias("ts_utc")).to_series()
+        return raw.with_columns(self._sheet.clock.to_utc(naive), span_s=pl.lit(self._sheet.span_s, pl.Float64))
+
+    def _raw(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the text cells of the block, and rejects of damage and foreign lines."""
+        sheet, damage = self._sheet, []
+        if b"\x00" in block.data:
+            block, nul = table.without_nul(block)
+            damage.append(nul)
+        split = table.split(block, sheet.names, sheet.separator, quoted=b'"' in block.data)
+        frame, odd = split.frame, split.odd
+        if frame.height:
+            frame = frame.filter(pl.col(sheet.time.column).str.strip_chars(' "') != sheet.time.header)
+        for column, word in sheet.labels.items():
+            other = pl.col(column).str.strip_chars().fill_null("") != word
+            text = pl.concat_str([pl.col(n).fill_null("") for n in sheet.names], separator=sheet.separator)
+            odd = pl.concat([odd, frame.filter(other).select("line", raw=text)])
+            frame = frame.filter(~other)
+        if not block.terminated and frame.height:
+            frame, cut = cut_last(frame, sheet.names, sheet.separator, odd)
+            damage.append(cut)
+        if sheet.trailer:
+            odd = odd.filter(~pl.col("raw").str.contains(sheet.trailer))
+        if odd.height:
+            last = block.first_line + block.count - 1 if not block.terminated else -1
+            rule = (
+                pl.when(pl.col("line") == last).then(pl.lit("last-line-cut"))
+                .when(pl.col("raw").str.count_matches(re.escape(sheet.separator)) > 0).then(pl.lit("wrong-number-of-fields"))
+                .otherwise(pl.lit("foreign-line"))
+            )  # fmt: skip
+            damage.append(table.whole_lines(odd.sort("line"), rule))
+        return frame, pl.concat(damage) if damage else table.no_rejects()
+
+
+def _without(
+    values: pl.DataFrame, raw: pl.DataFrame, f: Field, bad: pl.Series, rule: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Take cells out of the values; they become rejects of a rule."""
+    bad = bad.fill_null(value=False)
+    if not bad.any():
+        return values, table.no_rejects()
+    kept = values.with_columns(pl.when(~bad).then(f.quantity).alias(f.quantity))
+    return kept, table.cell_rejects(raw.filter(bad), f, pl.lit(rule))
+
+
+def cut_last(
+    frame: pl.DataFrame, names: tuple[str, ...], separator: str, odd: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Take out a last line without end whose last cell is shorter than any other: a stump, not a value."""
+    last = frame.tail(1)
+    lengths = frame.head(frame.height - 1)[names[-1]].fill_null("").str.strip_chars().str.len_chars()
+    stump = len((last[names[-1]][0] or "").strip())
+    behind = odd.height and odd["line"][-1] > last["line"][0]
+    if behind or lengths.is_empty() or stump >= int(str(lengths.min() or 0)):
+        return frame, table.no_rejects()
+    text = pl.concat_str([pl.col(n).fill_null("") for n in names], separator=separator)
+    return frame.head(frame.height - 1), table.whole_lines(last.select("line", raw=text), "last-line-cut")
+
+
+def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the readings of several devices as one frame."""
+    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+
+
+def below(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
+    """Yield the blocks with the first ``skip`` lines blanked; those are still counted as lines of the file."""
+    for block in blocks:
+        if skip and block.first_line == 1:
+            at = 0
+            for _ in range(min(skip, block.count)):
+                at = block.data.find(b"\n", at) + 1
+            yield Block(1, b"\n" * min(skip, block.count) + block.data[at:], block.terminated)
+        else:
+            yield block
+
+
+def rows_of(log: Log, names: int, separator: str, first_row: int, most: int = 400) -> list[list[str]]:
+    """Return the cells of the first rows of a file, as text."""
+    lines = log.head.lines if log.head.complete else log.head.lines[:-1]
+    rows = ([c.strip().strip('"').strip() for c in line.split(separator)] for line in lines[first_row - 1 : first_row - 1 + most])
+    return [r for r in rows if len(r) == names]

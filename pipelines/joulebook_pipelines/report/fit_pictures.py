@@ -1,0 +1,88 @@
+"""Pictures of what was fitted: clocks and calibrations."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from joulebook import plots
+from joulebook_pipelines.report import shown
+from joulebook_pipelines.report.blocks import Picture
+from joulebook_pipelines.report.pictures import Budget, draw, slug
+from joulebook_pipelines.report.source import Source
+
+CLOCKS_DRAWN = 4
+"""Clocks that get a picture; the table has all."""
+_WIDEST = timedelta(hours=2)
+"""Time around the middle of the overlap in which an edge is looked for."""
+
+
+def alignments(source: Source, budget: Budget) -> list[Picture]:
+    """Return a picture per aligned clock: its readings against those of its reference."""
+    made = []
+    aligned = source.rows("alignments").filter(pl.col("status") == "aligned").head(CLOCKS_DRAWN)
+    for row in aligned.iter_slices(1):
+        picture = _alignment(source, budget, row)
+        made += [picture] if picture else []
+    return made
+
+
+def _alignment(source: Source, budget: Budget, row: pl.DataFrame) -> Picture | None:
+    anchor, clock = row["anchor_utc"][0], row["clock"][0]
+    still, moving = (_readings(source, row[c][0], anchor) for c in ("reference_clock", "clock"))
+    if still.is_empty() or moving.is_empty():
+        return None
+    offset = shown.number(row["offset_s"][0], row["offset_lo"][0], row["offset_hi"][0], unit=shown.Unit("s"))
+    words = (
+        f"Clock {clock} before and after alignment",
+        "The steepest edge by both clocks, each scaled to its own range: as stamped, aligned, and what is left. "
+        f"Clock minus reference: {offset.inline} {offset.interval}.",
+        f"Two step curves, apart by {offset.plain} as stamped and together after alignment.",
+    )
+    return draw(budget, lambda ax: plots.alignment(still, moving, row, ax=ax), slug("clock", clock), words, (8.2, 4.2))
+
+
+def _readings(source: Source, clock: str, anchor: datetime | None) -> pl.DataFrame:
+    """Return the power that a clock's instruments read about the middle of the overlap, at the densest scope."""
+    clocks = source.rows("sources").select("source_id", "clock")
+    of = source.rows("channels").join(clocks, on="source_id").filter(pl.col("clock") == clock).sort("period_s", "scope")
+    own = of.filter(pl.col("scope") == pl.col("scope").first()).select("source_id", "device")
+    known = source.store.measured_power(own).drop_nulls("power_w")
+    if anchor is None:
+        return known
+    return known.filter(pl.col("ts_utc").is_between(anchor - _WIDEST / 2, anchor + _WIDEST / 2))
+
+
+def calibrations(source: Source, budget: Budget) -> list[Picture]:
+    """Return a picture per calibration that was fitted, with the stable segments seen by both as points."""
+    made = []
+    for row in source.rows("calibrations").drop_nulls("offset_w").head(4).iter_slices(1):
+        scope, reference = row["scope"][0], row["reference_scope"][0]
+        points = _points(source, scope, reference)
+        words = (
+            f"{scope} against {reference}",
+            f"The line from {scope} to {reference} with its band, and the range in which it holds. Points are stable "
+            "segments that both saw.",
+            f"A line, {points.height} points.",
+        )
+        anchor = slug("calibration", row["host"][0], scope, reference)
+        picture = draw(budget, lambda ax, p=points, r=row: plots.calibration(p, r, ax=ax), anchor, words, (6.2, 3.4))  # type: ignore[misc]
+        made += [picture] if picture else []
+    return made
+
+
+def _points(source: Source, scope: str, reference: str) -> pl.DataFrame:
+    rows = source.rows("segments").filter((pl.col("device") == "") & pl.col("kind").is_in(["stable", "idle"]))
+    sides = [
+        rows.filter(pl.col("scope") == s).select(
+            "start_utc",
+            "end_utc",
+            *(pl.col(c).alias(f"{name}_{end}") for c, end in (("mean_w", "w"), ("mean_lo", "lo"), ("mean_hi", "hi"))),
+        )
+        for s, name in ((scope, "reading"), (reference, "reference"))
+    ]
+    both = sides[0].join(sides[1], how="cross", suffix="_b")
+    overlap = pl.min_horizontal("end_utc", "end_utc_b") - pl.max_horizontal("start_utc", "start_utc_b")
+    longest = pl.max_horizontal(pl.col("end_utc") - pl.col("start_utc"), pl.col("end_utc_b") - pl.col("start_utc_b"))
+    return both.filter(overlap.dt.total_microseconds() > 0.8 * longest.dt.total_microseconds())

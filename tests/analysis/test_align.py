@@ -1,0 +1,228 @@
+"""Alignment: known shifts come back, what cannot be known is refused, the arguments stay as they are."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from joulebook import align, ticks
+
+T0 = datetime(2026, 3, 2, 9, 0, 0, tzinfo=UTC)
+STUDIES = Path(__file__).resolve().parents[2].parent / "shared" / "studies"
+needs_studies = pytest.mark.skipif(not STUDIES.exists(), reason="the shared studies are not here")
+
+
+def levels(seed: int, seconds: int = 2400) -> np.ndarray:
+    """Power every 0.1 s: random levels of random length."""
+    rng = np.random.default_rng(seed)
+    n = seconds * 10
+    watts = np.repeat(rng.uniform(100, 400, n // 20), rng.integers(8, 200, n // 20))
+    return watts[:n]
+
+
+def log(watts: np.ndarray, *, every: int = 10, late_s: float = 0.0, drift: float = 0.0, noise_w: float = 0.5,
+        seed: int = 0, phase: int = 0) -> pl.DataFrame:  # fmt: skip
+    """Means over ``every`` tenths of a second, stamped at their ends on a clock that is late."""
+    ends = np.arange(every + phase, watts.size + 1, every)
+    total = np.concatenate([[0.0], np.cumsum(watts)])
+    mean = (total[ends] - total[ends - every]) / every + np.random.default_rng(seed + 99).normal(0, noise_w, ends.size)
+    true = ends / 10
+    stamps = true + late_s + drift * (true - watts.size / 20)
+    return pl.DataFrame(
+        {"ts_utc": [T0 + timedelta(microseconds=round(s * 1e6) + 13_700) for s in stamps], "power_w": mean},
+        schema={"ts_utc": pl.Datetime("us", "UTC"), "power_w": pl.Float64},
+    )
+
+
+@settings(max_examples=5, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(late=st.floats(-250, 250), seed=st.integers(0, 50))
+def test_known_offset_comes_back_within_its_interval_widened_a_little(late: float, seed: int) -> None:
+    watts = levels(seed)
+    found = align.estimate(log(watts * 1.1 + 50, late_s=late, seed=seed, phase=3), log(watts, seed=seed + 1))
+    assert found.status == "aligned"
+    assert found.offset_s == pytest.approx(late, abs=0.1)
+    assert found.gain == pytest.approx(1.1, abs=0.05)
+
+
+def test_the_two_directions_are_opposite() -> None:
+    watts = levels(3)
+    a, b = log(watts * 1.2 + 80, late_s=12.3, phase=4), log(watts)
+    there, back = align.estimate(a, b), align.estimate(b, a)
+    assert there.offset_s is not None
+    assert back.offset_s is not None
+    assert there.offset_s == pytest.approx(-back.offset_s, abs=1e-6)
+
+
+def test_drift_comes_back() -> None:
+    watts = levels(5, 9000)
+    found = align.estimate(log(watts + 90, late_s=3.0, drift=80e-6, phase=5), log(watts))
+    assert found.drift_ppm == pytest.approx(80, abs=15)
+    assert found.drift_lo is not None
+    assert found.drift_hi is not None
+    assert found.drift_lo < 80 < found.drift_hi
+    assert found.anchor_utc is not None
+    assert abs((found.anchor_utc - T0).total_seconds() - 4503) < 5
+
+
+@pytest.mark.parametrize(
+    ("late", "code"), [(3600.0, "clock-zone-slip"), (-28800.2, "clock-zone-slip"), (900.0, "clock-zone-slip")]
+)
+def test_whole_quarter_hours_are_named(late: float, code: str) -> None:
+    watts = levels(7)
+    found = align.estimate(log(watts + 60, late_s=late), log(watts))
+    assert found.offset_s == pytest.approx(late, abs=0.1)
+    slip = next(f for f in found.findings if f.code == code)
+    assert slip.evidence["slip_s"] == round(late / 900) * 900
+
+
+@pytest.mark.parametrize(("late", "codes"), [(0.1, []), (0.6, ["clock-off-04s"]), (1.5, ["clock-off-08s"])])
+def test_flags_at_400_and_800_ms(late: float, codes: list[str]) -> None:
+    watts = levels(11)
+    found = align.estimate(log(watts + 60, late_s=late), log(watts))
+    assert [f.code for f in found.findings] == codes
+
+
+def test_minute_means_against_a_fine_log() -> None:
+    watts = levels(13, 12000)
+    found = align.estimate(log(watts + 100, every=600, late_s=-17.0), log(watts, every=2))
+    assert found.status == "aligned"
+    assert found.offset_s == pytest.approx(-17.0, abs=0.5)
+    assert found.window_s == pytest.approx(60)
+
+
+def test_counter_with_coarse_steps() -> None:
+    watts = levels(17, 7200)
+    mean = log(watts + 300, every=100, late_s=21.0, noise_w=0.0)
+    energy = np.floor(np.cumsum(mean["power_w"].to_numpy()) * 10 / 360) * 360
+    found = align.estimate(mean.select("ts_utc", pl.Series("energy_counter_j", energy)), log(watts))
+    assert found.status == "aligned"
+    assert found.offset_s == pytest.approx(21.0, abs=0.6)
+
+
+def test_whole_second_stamps_leave_a_second_open_to_both_sides() -> None:
+    watts = levels(19)
+    fine = log(watts + 50, late_s=5.7)
+    coarse = fine.with_columns(pl.col("ts_utc").dt.truncate("1s"))
+    found = align.estimate(coarse, log(watts, phase=4))
+    assert found.offset_lo is not None
+    assert found.offset_hi is not None
+    assert found.offset_lo < 5.7 < found.offset_hi
+    assert 0.9 < found.offset_hi - found.offset_lo < 2.2
+
+
+def test_flat_is_refused() -> None:
+    n = 3000
+    found = align.estimate(log(np.full(n * 10, 300.0), seed=1), log(np.full(n * 10, 200.0), seed=2))
+    assert found.status == "refused"
+    assert found.offset_s is None
+    assert found.findings[0].code == "clock-not-aligned"
+
+
+def test_unrelated_is_refused() -> None:
+    assert [align.estimate(log(levels(s)), log(levels(s + 1000))).status for s in range(4)] == ["refused"] * 4
+
+
+def test_periodic_is_refused() -> None:
+    watts = np.tile(np.repeat([320.0, 380.0, 150.0], [13, 22, 7]), 600)
+    found = align.estimate(log(watts + 200, late_s=40, noise_w=3, seed=1), log(watts, every=2, noise_w=3, seed=2))
+    assert found.status == "refused"
+    assert "periodic" in found.reason or "ambiguous" in found.reason
+
+
+def test_one_edge_is_not_enough() -> None:
+    watts = np.repeat([100.0, 400.0], [9000, 9000])
+    found = align.estimate(log(watts + 50, late_s=2, seed=1), log(watts, seed=2))
+    assert found.status == "refused"
+
+
+def test_few_samples_are_refused() -> None:
+    short = log(levels(1))[:10]
+    assert "fewer than" in align.estimate(short, short).reason
+
+
+def test_a_step_of_the_clock_is_found_and_the_single_offset_refused() -> None:
+    watts = levels(23, 6000)
+    whole = log(watts + 70, phase=3)
+    cut = T0 + timedelta(seconds=2500)
+    stepped = whole.with_columns(
+        pl.when(pl.col("ts_utc") > cut).then(pl.col("ts_utc") + pl.duration(seconds=40)).otherwise("ts_utc")
+    )
+    found = align.estimate(stepped, log(watts))
+    assert found.status == "refused"
+    assert found.steps["step_s"].to_list() == pytest.approx([40.0], abs=0.2)
+    assert abs((found.steps["ts_utc"][0] - cut).total_seconds()) < 120
+    assert "clock-stepped" in [f.code for f in found.findings]
+
+
+def test_arguments_stay_and_repeat_gives_the_same() -> None:
+    watts = levels(29)
+    a, b = log(watts + 10, late_s=1.0), log(watts)
+    before = a.clone(), b.clone()
+    one, two = align.estimate(a, b), align.estimate(a, b)
+    assert a.equals(before[0])
+    assert b.equals(before[1])
+    assert one.offset_s == two.offset_s
+    assert one.frame.equals(two.frame)
+    assert set(one.frame.columns) == {"ts_utc", "measured_w", "before_w", "after_w", "residual_w"}
+
+
+def test_missing_columns_are_the_callers_error() -> None:
+    with pytest.raises(ValueError, match="ts_utc"):
+        align.estimate(pl.DataFrame({"power_w": [1.0]}), log(levels(1)))
+
+
+def boards(study: str, zone: str) -> pl.DataFrame:
+    """Total power of the boards of a study."""
+    raw = pl.read_csv(STUDIES / study / "gpu.csv", infer_schema=False)
+    raw = raw.rename({c: c.strip() for c in raw.columns})
+    stamp = pl.col("timestamp").str.strip_chars().str.to_datetime("%Y/%m/%d %H:%M:%S%.3f", time_unit="us", strict=False)
+    watts = pl.col("power.draw [W]").str.strip_chars().str.strip_suffix(" W").cast(pl.Float64, strict=False)
+    return ticks.total(
+        raw.select(
+            pl.col("index").alias("device"),
+            stamp.dt.replace_time_zone(zone).dt.convert_time_zone("UTC").alias("ts_utc"),
+            watts.alias("power_w"),
+        )
+    )
+
+
+def meter(study: str) -> pl.DataFrame:
+    """The meter of a study."""
+    raw = pl.read_csv(STUDIES / study / "meter.csv", infer_schema=False)
+    stamp = pl.col("time").str.to_datetime("%Y-%m-%d %H:%M:%S%.3f", time_unit="us").dt.replace_time_zone("UTC")
+    return raw.select(stamp.alias("ts_utc"), pl.col("power_w").cast(pl.Float64))
+
+
+@needs_studies
+def test_node_study_meter() -> None:
+    found = align.estimate(meter("node"), boards("node", "Asia/Shanghai"))
+    assert found.offset_s == pytest.approx(-68.1673, abs=0.1)
+    assert found.offset_lo is not None
+    assert found.offset_hi is not None
+    assert found.offset_lo < -68.1673 < found.offset_hi
+    assert found.drift_ppm == pytest.approx(9.04, abs=40)
+
+
+@needs_studies
+def test_node_study_controller() -> None:
+    text = (STUDIES / "node" / "ipmi.txt").read_text()
+    watts = [float(w) for w in re.findall(r"Instantaneous power reading:\s+(\d+)", text)]
+    stamps = [
+        datetime.strptime(s.strip(), "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+        for s in re.findall(r"IPMI timestamp:\s+(.*)", text)
+    ]
+    found = align.estimate(pl.DataFrame({"ts_utc": stamps, "power_w": watts}), boards("node", "Asia/Shanghai"))
+    assert found.offset_s == pytest.approx(-37.25, abs=6.0)
+
+
+@needs_studies
+def test_campaign_study_meter() -> None:
+    found = align.estimate(meter("campaign"), boards("campaign", "UTC"))
+    assert found.offset_s == pytest.approx(-31.4757, abs=0.1)

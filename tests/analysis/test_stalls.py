@@ -1,0 +1,100 @@
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from joulebook import stall_levels, stalls
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def log(watts, step=1.0, **more):
+    n = len(watts)
+    t = pl.Series(np.arange(n) * step * 1e6).cast(pl.Int64) + int(T0.timestamp() * 1e6)
+    stamps = t.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    return pl.DataFrame({"device": "gpu:0", "ts_utc": stamps, "power_w": watts, **more})
+
+
+def periodic(every=30, last=4, n=1800, seed=0, low=160.0, high=400.0):
+    rng = np.random.default_rng(seed)
+    return np.where(np.arange(n) % every < last, low, high) + 5 * rng.standard_normal(n)
+
+
+def test_periodic_stalls_have_period_time_and_energy():
+    got = stalls.find(log(periodic()), idle_w=60.0)
+    assert got.frame.height == 60
+    assert got.period.value == pytest.approx(30, rel=0.01)
+    assert got.seconds.value == pytest.approx(240, rel=0.03)
+    assert got.energy.value == pytest.approx(240 * 160, rel=0.03)
+    assert got.above_idle.value == pytest.approx(240 * 100, rel=0.03)
+    assert got.lost.value == pytest.approx(240 * 400, rel=0.03)
+    assert [f.code for f in got.findings] == ["periodic-stalls"]
+
+
+def test_a_shallow_dip_is_no_stall():
+    got = stalls.find(log(periodic(low=320.0)))
+    assert set(got.frame["kind"]) == {"dip"}
+    assert got.energy.value == 0.0
+
+
+def test_a_dip_at_high_utilisation_is_no_stall():
+    got = stalls.find(log(periodic(), utilization_ratio=np.full(1800, 0.99)))
+    assert set(got.frame["kind"]) == {"dip"}
+
+
+def test_random_stalls_have_no_period():
+    rng = np.random.default_rng(3)
+    watts = np.full(3600, 400.0) + 5 * rng.standard_normal(3600)
+    for start in rng.choice(3500, 60, replace=False):
+        watts[start : start + 4] = 150
+    got = stalls.find(log(watts))
+    assert got.period.value is None
+    assert "at random" in got.period.reason
+
+
+def test_one_level_is_refused():
+    rng = np.random.default_rng(4)
+    got = stalls.find(log(400 + 10 * rng.standard_normal(1000)))
+    assert got.energy.value is None
+    assert "one level" in got.energy.reason
+
+
+def test_without_idle_level_there_is_no_waste_in_joules():
+    assert stalls.find(log(periodic())).above_idle.value is None
+
+
+def test_sampling_too_slow_for_the_stall_is_refused():
+    got = stalls.find(log(periodic(), step=5.0), min_stall_s=3.0)
+    assert "fall between" in got.energy.reason
+
+
+def test_a_known_checkpoint_is_not_a_stall():
+    watts = periodic(every=300, last=15, n=1500)
+    begin = [T0 + timedelta(seconds=300 * k) for k in range(1, 5)]
+    marks = pl.DataFrame(
+        {"phase": "checkpoint", "start_utc": begin, "end_utc": [b + timedelta(seconds=15) for b in begin]}
+    )
+    got = stalls.find(log(watts), marks=marks)
+    assert got.frame["kind"].to_list().count("checkpoint") == 4
+    assert got.energy.n == 1
+
+
+def test_devices_are_summed_before_anything():
+    one = log(periodic())
+    two = pl.concat(
+        [one, one.with_columns(device=pl.lit("gpu:1"), ts_utc=pl.col("ts_utc") + pl.duration(milliseconds=2))]
+    )
+    assert stalls.find(two).stall_w.value == pytest.approx(2 * stalls.find(one).stall_w.value, rel=1e-3)
+
+
+def test_levels_by_hand():
+    low, high, threshold, separation = stall_levels.levels(np.array([100.0, 102, 98] * 20 + [300.0, 301, 299] * 50))
+    assert (low, high, threshold) == pytest.approx((100, 300, 200), abs=0.5)
+    assert separation > 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_gaps_are_not_called_even(seed):
+    starts = np.cumsum(np.random.default_rng(seed).exponential(30, 50))
+    assert not stall_levels.regular(starts, starts)[0]

@@ -1,0 +1,59 @@
+"""Sampling against a public set: an external 5 kHz power meter beside nvidia-smi."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from joulebook import sampling
+
+YANG = Path(__file__).resolve().parents[2].parent / "shared" / "real" / "paired" / "yang_gpu_power_benchmark"
+
+pytestmark = [pytest.mark.score, pytest.mark.skipif(not YANG.exists(), reason="the public set is not here")]
+
+TICKS_PER_S = 2933.5e3
+
+
+def external(folder: Path) -> pl.DataFrame:
+    """Decode the meter: per record a wrapping 16-bit tick and four pairs of voltage and current."""
+    raw = np.fromfile(folder / "PMD_data.bin", dtype="<u2").reshape(-1, 9)
+    tick = np.concatenate([[0], np.cumsum(np.diff(raw[:, 0].astype(np.int64)) % 65536)]) / TICKS_PER_S
+    pairs = (raw[:, 1:] >> 4).astype(float)
+    watts = (pairs[:, 0::2] * 0.007568 * pairs[:, 1::2] * 0.0488).sum(axis=1)
+    start = int((folder / "PMD_start_ts.txt").read_text()) - 50_000
+    stamps = pl.Series(start + np.rint(tick * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
+    return pl.DataFrame({"ts_utc": stamps, "power_w": watts})
+
+
+def card(folder: Path, column: str) -> pl.DataFrame:
+    """Read nvidia-smi's log, which is in British summer time."""
+    raw = pl.read_csv(folder / "gpudata.csv", infer_schema=False)
+    raw = raw.rename({c: c.strip() for c in raw.columns})
+    stamp = pl.col("timestamp").str.strip_chars().str.to_datetime("%Y/%m/%d %H:%M:%S%.3f", time_unit="us")
+    return raw.select(
+        stamp.dt.replace_time_zone("Europe/London").dt.convert_time_zone("UTC").alias("ts_utc"),
+        pl.col(column).str.strip_chars().cast(pl.Float64, strict=False).alias("power_w"),
+    ).drop_nulls()
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "update_s", "window_s", "within"),
+    [
+        ("A100", "power.draw [W]", 0.1, 0.025, 0.6),
+        ("3090", "power.draw [W]", 0.1, 1.0, 0.1),
+        ("3090", "power.draw.instant [W]", 0.1, 0.1, 0.3),
+    ],
+)
+def test_card(name: str, column: str, update_s: float, window_s: float, within: float, score: Any) -> None:
+    log, meter = card(YANG / "5050" / name, column), external(YANG / "5050" / name)
+    period = sampling.find(log).update_s
+    window = sampling.window(log, meter)
+    what = f"{name} {column.removesuffix(' [W]')}"
+    score.row("sampling", f"{what}: update period [s]", f"{update_s} published", str(period))
+    score.row("sampling", f"{what}: window [s]", f"{window_s} published, ± {within:.0%}", str(window))
+    assert period.value == pytest.approx(update_s, rel=0.06)
+    assert window.value == pytest.approx(window_s, rel=within)
