@@ -90,7 +90,7 @@ def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: fl
         if system is None:
             return None
         y, linear, moved = system
-        coef = np.linalg.lstsq(linear, y, rcond=None)[0]
+        coef = _least(linear, y)
         if step in WHITENED:
             noise = align_noise.estimate(y - linear @ coef, slow)
         move = _move(*(align_noise.white(a, noise) for a in (y, linear, moved)))
@@ -120,13 +120,21 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     f, slope, y = f[keep], slope[keep], value[keep]
     scale = max(float(np.ptp(x)), 1.0)
     linear = np.column_stack([f - f.mean(), np.ones_like(f), x / scale])
-    gain = np.linalg.lstsq(linear, y, rcond=None)[0][0]
+    gain = _least(linear, y)[0]
     return y, linear, gain * np.column_stack([slope, slope * x])
+
+
+def _least(design: Floats, y: Floats) -> Floats:
+    """Solve least squares by normal equations of unit columns: there are few columns and many rows."""
+    norm = np.sqrt(np.einsum("ij,ij->j", design, design))
+    norm[norm == 0] = 1.0
+    inner = (design.T @ design) / np.outer(norm, norm)
+    return np.asarray(np.linalg.pinv(inner, rcond=1e-13) @ ((design.T @ y) / norm) / norm)
 
 
 def _move(y: Floats, linear: Floats, moved: Floats) -> Floats:
     """Return the joint least-squares step of shift and drift, with the prior on drift as a pseudo-observation."""
-    base = np.linalg.lstsq(linear, y, rcond=None)[0]
+    base = _least(linear, y)
     sigma = float(np.std(y - linear @ base)) or 1.0
     design = np.column_stack([linear, moved])
     norm = np.sqrt((design**2).sum(axis=0))
@@ -134,7 +142,7 @@ def _move(y: Floats, linear: Floats, moved: Floats) -> Floats:
     prior = np.zeros(design.shape[1])
     prior[-1] = sigma / PRIOR_DRIFT / norm[-1]
     rows = np.vstack([design / norm, prior])
-    return np.asarray((np.linalg.lstsq(rows, np.append(y, 0.0), rcond=1e-12)[0] / norm)[-2:])
+    return np.asarray((_least(rows, np.append(y, 0.0)) / norm)[-2:])
 
 
 def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) -> Fit | None:
@@ -143,14 +151,14 @@ def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) ->
     if system is None:
         return None
     y, linear, moved = system
-    coef = np.linalg.lstsq(linear, y, rcond=None)[0]
+    coef = _least(linear, y)
     rest = y - linear @ coef
     noise = align_noise.estimate(rest, slow)
     wy, wl, wm = (align_noise.white(a, noise) for a in (y, linear, moved))
     design = np.column_stack([wl, wm])
-    coef = np.linalg.lstsq(wl, wy, rcond=None)[0]
+    coef = _least(wl, wy)
     r = wy - wl @ coef
-    none = wy - wl[:, 1:] @ np.linalg.lstsq(wl[:, 1:], wy, rcond=None)[0]
+    none = wy - wl[:, 1:] @ _least(wl[:, 1:], wy)
     n = r.size
     rss, rss0 = float(r @ r) or 1e-30, float(none @ none) or 1e-30
     d = wm[:, 0]

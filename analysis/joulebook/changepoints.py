@@ -95,7 +95,7 @@ def _absorb(pieces: Array, alive: int, value: float) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def _append_new(pieces: Array, kept: int, left: float, right: float, ceiling: float, start: int) -> int:  # noqa: PLR0917
+def _append_new(pieces: Array, kept: int, left: float, right: float, ceiling: float, start: int) -> int:
     """Append a new segment on [left, right], joined to the piece before it where that is new as well."""
     if right <= left:
         return kept

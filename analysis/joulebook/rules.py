@@ -131,7 +131,7 @@ def judge(readings: pl.DataFrame, scope: str, *, never_zero: bool | None = None)
                     quantity=pl.lit(rule.quantity),
                     rule=pl.lit(rule.name),
                     value=pl.col(rule.quantity).cast(pl.Float64),
-                )  # fmt: skip
+                )
             )
             seen[rule.quantity] = seen.get(rule.quantity, mask) | mask
     if not broken:
@@ -145,7 +145,11 @@ def _plainly_fine(readings: pl.DataFrame, scope: str) -> bool:
     power_lo, power_hi = _extremes(readings, "power_w")
     limit_lo, _ = _extremes(readings, "power_limit_w")
     cold, hot = _extremes(readings, "temperature_c")
-    ceiling = min(CEILING_W[scope], *SENTINELS_W) if limit_lo is None else min(CEILING_W[scope], LIMIT_FACTOR * limit_lo, *SENTINELS_W)
+    ceiling = (
+        min(CEILING_W[scope], *SENTINELS_W)
+        if limit_lo is None
+        else min(CEILING_W[scope], LIMIT_FACTOR * limit_lo, *SENTINELS_W)
+    )
     return (power_hi is None or power_lo is None or (power_lo > 0 and power_hi < ceiling)) and (
         cold is None or hot is None or (cold >= -60.0 and hot <= 200.0)
     )

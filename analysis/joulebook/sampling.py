@@ -280,12 +280,14 @@ def window(reading: pl.DataFrame, reference: pl.DataFrame, *, longest_s: float =
     score = np.full(grid.size, -np.inf)
     rough = _delay(fast, slow, longest_s / 3, np.arange(-2.0, 2.0, slow.period_s / 10))
     fine = np.arange(rough - longest_s / 3, rough + longest_s / 3, max(fast.period_s, slow.period_s / 20))
+    at = float(slow.time_s.mean())
     for i, w in enumerate(grid):
-        start = _delay(fast, slow, float(w), fine) + float(w) / 2
-        at = float(slow.time_s.mean())
-        one = align_model.fit(fast, slow, Sensor(float(w), 0.0, False), shift_s=start, drift=0.0, anchor_s=at)
-        if one is not None and one.gain > 0:
-            score[i] = one.llr
+        # a periodic load has many delays that look alike: the common one and the window's own are both tried
+        for delay in (rough, _delay(fast, slow, float(w), fine)):
+            start = delay + float(w) / 2
+            one = align_model.fit(fast, slow, Sensor(float(w), 0.0, False), shift_s=start, drift=0.0, anchor_s=at)
+            if one is not None and one.gain > 0:
+                score[i] = max(score[i], one.llr)
     best = int(np.argmax(score))
     if not score[best] > 25:
         return Estimate.refused("the reference does not explain the readings", unit="s", n=len(new), method=method)

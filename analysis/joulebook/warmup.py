@@ -170,7 +170,7 @@ def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_st
     return _answer(stamps, robust, edges, kind, first, reason)
 
 
-def _answer(  # noqa: PLR0917
+def _answer(
     stamps: pl.Series, robust: Array, edges: npt.NDArray[np.int64], kind: Kind, first: int, reason: str
 ) -> Warmup:
     tail = robust[first:]

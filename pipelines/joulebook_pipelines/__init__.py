@@ -4,6 +4,6 @@ from importlib.metadata import version
 
 __version__ = version("joulebook")
 
-from joulebook_pipelines.store import Store, open_store  # noqa: E402 (the store's users read the version)
+from joulebook_pipelines.store import Store, open_store
 
 __all__ = ["Store", "__version__", "open_store"]

@@ -38,7 +38,9 @@ def read(path: Path, zone: str | None) -> pl.DataFrame:
         raise ConfigError(f"{path}: {error}") from None
     if not form.aware and zone is None:
         raise ConfigError(f"{path}: its times carry no zone; add timezone to [study]")
-    utc = stamps.Localiser(None if form.aware else zone).to_utc(raw.select(stamps.parse(pl.col(time), form)).to_series())
+    utc = stamps.Localiser(None if form.aware else zone).to_utc(
+        raw.select(stamps.parse(pl.col(time), form)).to_series()
+    )
     for name in raw.columns[1:]:
         value = raw[name].str.strip_chars().cast(pl.Float64, strict=False)
         if value.null_count() < raw.height:

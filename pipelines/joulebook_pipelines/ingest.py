@@ -79,12 +79,8 @@ def ingest(
 
 def _ingest_one(source: SourceFile, store: Store, known: dict[str, object] | None, progress: Progress) -> Outcome:
     if known is not None and known["sha256"] == _sha256(source.path) and _same_reading(source, store, known):
-        return Outcome(
-            source.name,
-            str(known["adapter"]),
-            "unchanged",
-            *(int(str(known[k])) for k in ("lines", "readings", "rejects")),
-        )
+        lines, readings, rejects = (int(str(known[k])) for k in ("lines", "readings", "rejects"))
+        return Outcome(source.name, str(known["adapter"]), "unchanged", lines, readings, rejects)
     try:
         log, adapter = recognised(source)
         with store.transaction():
@@ -261,7 +257,7 @@ def _order_findings(source: SourceFile, count: tally.Tally, gone: pl.DataFrame) 
         found.append(Finding(
             "duplicate-readings", Severity.WARNING, source.name,
             f"{gone.height} readings repeat the stamp of an earlier line of their device ({same} with the same values) and were set "
-            f"aside, first at line {gone['line'].min()}.", {"readings": gone.height, "same": same},
+            f"aside, first at line {int(gone['line'][0])}.", {"readings": gone.height, "same": same},
         ))  # fmt: skip
     elif count.equal_stamps > COARSE_SHARE * max(count.readings, 1):
         found.append(Finding(

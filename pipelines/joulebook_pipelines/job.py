@@ -32,7 +32,9 @@ def run(study: Study, out: Path, told: Told | None = None) -> Result:
             books = _notebooks(store, result.store, out / "notebooks", told)
             told.step("rendering the report")
             report.render(store, report_file, books)
-            (out / "report.json").write_text(json.dumps(report.to_json(store), indent=1, ensure_ascii=False), encoding="utf-8")
+            (out / "report.json").write_text(
+                json.dumps(report.to_json(store), indent=1, ensure_ascii=False), encoding="utf-8"
+            )
     return replace(result, report=report_file)
 
 

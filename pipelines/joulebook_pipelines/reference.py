@@ -7,12 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-from joulebook import schema
 
+from joulebook import schema
 from joulebook_pipelines import config_reference, console
 from joulebook_pipelines.adapters import ADAPTERS
 
-_TYPES = {pl.String: "text", pl.Int64: "whole number", pl.Int32: "whole number", pl.Float64: "number", pl.Boolean: "true/false"}
+_TYPES = {
+    pl.String: "text",
+    pl.Int64: "whole number",
+    pl.Int32: "whole number",
+    pl.Float64: "number",
+    pl.Boolean: "true/false",
+}
 
 
 def tables() -> str:
@@ -23,7 +29,9 @@ def tables() -> str:
         "The key of a table is set in bold. This page is made from the code.\n",
     ]
     for table in schema.TABLES:
-        parts.append(f"## {table.name}\n\n{table.doc[:1].upper()}{table.doc[1:]}.\n\n| column | type | meaning |\n| --- | --- | --- |")
+        parts.append(
+            f"## {table.name}\n\n{table.doc[:1].upper()}{table.doc[1:]}.\n\n| column | type | meaning |\n| --- | --- | --- |"
+        )
         for column in table.columns:
             kind = "time" if column.dtype == schema.UTC else next(n for t, n in _TYPES.items() if column.dtype == t)
             name = f"**{column.name}**" if column.key else column.name
@@ -35,7 +43,8 @@ def tables() -> str:
 def formats() -> str:
     """Return the page about the formats that are read."""
     rows = [
-        f"| `{a.name}` | {a.title} | {a.yields} | {'needed' if a.needs_zone else ''} |" for a in sorted(ADAPTERS, key=lambda a: a.name)
+        f"| `{a.name}` | {a.title} | {a.yields} | {'needed' if a.needs_zone else ''} |"
+        for a in sorted(ADAPTERS, key=lambda a: a.name)
     ]
     return "\n".join([
         "# Formats that are read\n",

@@ -38,9 +38,9 @@ create view if not exists aligned_readings as
 create view if not exists aligned_runs as
     select u.* replace (
         u.start_utc - to_microseconds(cast(round(1e6 * coalesce(a.offset_s, 0) + coalesce(a.drift_ppm, 0)
-            * (epoch_us(u.start_utc) - coalesce(epoch_us(a.anchor_utc), 0)) * 1e-6) as bigint)) as start_utc,
+            * (epoch_us(u.start_utc) - coalesce(epoch_us(a.anchor_utc), epoch_us(u.start_utc))) * 1e-6) as bigint)) as start_utc,
         u.end_utc - to_microseconds(cast(round(1e6 * coalesce(a.offset_s, 0) + coalesce(a.drift_ppm, 0)
-            * (epoch_us(u.end_utc) - coalesce(epoch_us(a.anchor_utc), 0)) * 1e-6) as bigint)) as end_utc)
+            * (epoch_us(u.end_utc) - coalesce(epoch_us(a.anchor_utc), epoch_us(u.end_utc))) * 1e-6) as bigint)) as end_utc)
     from runs u left join alignments a on a.clock = u.host and a.status in ('aligned', 'assumed');
 """
 """True time = t − offset − drift·1e-6·(t − anchor); what was refused is left as it was measured."""
@@ -120,7 +120,7 @@ class Store:
         Writing a column of nulls costs as much as one of numbers, and no log fills more than half of them; so the rows
         are kept with the columns that occur, and the view adds the others.
         """
-        stored = {r[0] for r in self._con.execute(f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'").fetchall()}
+        stored = self._stored_columns()
         shown = ", ".join(
             f'"{c.name}"' if c.name in stored else f'cast(null as {_sql_type(c.dtype)}) as "{c.name}"'
             for c in schema.table("readings").columns
@@ -128,9 +128,13 @@ class Store:
         self._con.execute(f"create or replace view readings as select {shown} from {READING_ROWS}")
         self._comment_columns(schema.table("readings"))
 
+    def _stored_columns(self) -> set[str]:
+        query = "select column_name from duckdb_columns() where table_name = ?"
+        return {r[0] for r in self._con.execute(query, [READING_ROWS]).fetchall()}
+
     def _make_room(self, frame: pl.DataFrame) -> None:
         """Add the columns of a frame of readings that no source had before."""
-        stored = {r[0] for r in self._con.execute(f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'").fetchall()}
+        stored = self._stored_columns()
         types = schema.table("readings").schema
         fresh = [c for c in frame.columns if c not in stored]
         for name in fresh:
@@ -151,7 +155,7 @@ class Store:
             Values of the parameters.
         """
         relation = self._con.sql(query, params=list(params)) if params else self._con.sql(query)
-        return relation.pl() if relation is not None else pl.DataFrame()
+        return pl.DataFrame(relation.pl()) if relation is not None else pl.DataFrame()
 
     def table(self, name: str) -> pl.DataFrame:
         """Return a whole table, in the order of its key.
@@ -284,9 +288,9 @@ class Store:
             ``ts_utc, lo_w, hi_w, mean_w``: least, most and mean of the devices' sum within each of ``points`` stretches;
             stretches without a reading of every device are left out.
         """
-        bounds = ["r.ts_utc >= cast(? as timestamptz)"] * (start_utc is not None) + ["r.ts_utc <= cast(? as timestamptz)"] * (
-            end_utc is not None
-        )
+        bounds = ["r.ts_utc >= cast(? as timestamptz)"] * (start_utc is not None) + [
+            "r.ts_utc <= cast(? as timestamptz)"
+        ] * (end_utc is not None)
         limits = [t.isoformat() for t in (start_utc, end_utc) if t is not None]
         return self.sql(
             f"""with used as (select distinct i.source_id, i.device, coalesce(c.period_s, 1) as period_s from instruments i
@@ -420,7 +424,8 @@ class Store:
             raise ValueError(f"table {name!r} has no column {', '.join(unknown)}")
         if name == "readings":
             # A column without a value is no column of this log.
-            frame = frame.select(c for c in frame.columns if c not in schema.QUANTITY_NAMES or frame[c].null_count() < frame.height)
+            empty = [c for c in frame.columns if c in schema.QUANTITY_NAMES and frame[c].null_count() == frame.height]
+            frame = frame.drop(empty)
             self._make_room(frame)
         stored = READING_ROWS if name == "readings" else name
         self._con.register("rows_to_insert", frame.to_arrow())

@@ -100,7 +100,11 @@ def _by_device(readings: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
     device, stamps = readings["device"], readings["ts_utc"]
     first = device.head(MOST_IN_TURN).to_list()
     turn = next((i for i, d in enumerate(first) if i and d == first[0]), len(first)) if first else 0
-    if turn and len(set(first[:turn])) == turn and bool((device.slice(turn) == device.head(max(len(device) - turn, 0))).all()):
+    if (
+        turn
+        and len(set(first[:turn])) == turn
+        and bool((device.slice(turn) == device.head(max(len(device) - turn, 0))).all())
+    ):
         for j in range(min(turn, len(device))):
             yield first[j], stamps.gather_every(turn, j)
         return
@@ -128,11 +132,11 @@ def channel_rows(steps: pl.DataFrame, spans: pl.DataFrame, channels: dict[str, C
         period_s = _median_s(mine)
         limit_ms = 1e3 * max(GAP_S, GAP_PERIODS * period_s) if period_s else 1e3 * GAP_S
         short = mine.filter(pl.col("step_ms") <= limit_ms)
-        covered = float((short["step_ms"] * short["count"]).sum())
-        whole = float((mine["step_ms"] * mine["count"]).sum())
+        covered = int((short["step_ms"] * short["count"]).sum())
+        whole = int((mine["step_ms"] * mine["count"]).sum())
         rows.append({
             "device": device, "scope": channel.scope, "model": channel.model, "uuid": channel.uuid, "period_s": period_s,
-            "n": known["n"] if known else 0, "gaps": int(mine["count"].sum() - short["count"].sum()),
+            "n": known["n"] if known else 0, "gaps": int(mine["count"].sum()) - int(short["count"].sum()),
             "coverage_ratio": covered / whole if whole else None, "kind": channel.kind, "window_s": channel.window_s,
             "first_us": known["first_us"] if known else None, "last_us": known["last_us"] if known else None,
         })  # fmt: skip

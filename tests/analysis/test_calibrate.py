@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulebook import acceptance_test, calibrate
+from joulebook import acceptance_test, calibrate, calibrate_line
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -43,8 +43,6 @@ def test_exact_line() -> None:
 
 def test_york_worked_example() -> None:
     """Pearson's data with York's weights: slope -0.48053, intercept 5.47991 (York et al. 2004)."""
-    from joulebook import calibrate_line
-
     x = np.array([0.0, 0.9, 1.8, 2.6, 3.3, 4.4, 5.2, 6.1, 6.5, 7.4])
     y = np.array([5.9, 5.4, 4.4, 4.6, 3.5, 3.7, 2.8, 2.8, 2.4, 1.5])
     wx = np.array([1000, 1000, 500, 800, 200, 80, 60, 20, 1.8, 1.0])

@@ -1,7 +1,16 @@
 import polars as pl
+
 from joulebook import instruments
 
-BASE = {"host": "node", "clock": "node", "n": 100, "period_s": 1.0, "coverage_ratio": 1.0, "adapter": "a", "family": "sensor"}
+BASE = {
+    "host": "node",
+    "clock": "node",
+    "n": 100,
+    "period_s": 1.0,
+    "coverage_ratio": 1.0,
+    "adapter": "a",
+    "family": "sensor",
+}
 
 
 def _chosen(*rows):
@@ -40,7 +49,8 @@ def test_cards_are_summed_and_a_total_is_not_added_to_its_parts():
 
 def test_rotated_parts_are_joined_and_copies_are_not():
     parts = _chosen(
-        {"scope": "board", "device": "gpu:0", "coverage_ratio": 0.5}, {"scope": "board", "device": "gpu:0", "coverage_ratio": 0.5}
+        {"scope": "board", "device": "gpu:0", "coverage_ratio": 0.5},
+        {"scope": "board", "device": "gpu:0", "coverage_ratio": 0.5},
     )
     assert parts["chosen"].to_list() == [True, True]
     copies = _chosen({"scope": "board", "device": "gpu:0", "n": 100}, {"scope": "board", "device": "gpu:0", "n": 90})

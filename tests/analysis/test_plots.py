@@ -1,5 +1,4 @@
 """Pictures: what is drawn is what the frames say."""
-# ruff: noqa: E501 (rows of tables read better on one line)
 
 import itertools
 from dataclasses import dataclass

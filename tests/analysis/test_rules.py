@@ -2,6 +2,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from joulebook import rules
 
 

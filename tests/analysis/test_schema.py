@@ -1,8 +1,27 @@
 import polars as pl
 import pytest
+
 from joulebook import schema
 
-UNITS = ("_s", "_w", "_j", "_ratio", "_bytes", "_c", "_hz", "_va", "_var", "_v", "_a", "_rpm", "_utc", "_ppm", "_lo", "_hi", "_kg")
+UNITS = (
+    "_s",
+    "_w",
+    "_j",
+    "_ratio",
+    "_bytes",
+    "_c",
+    "_hz",
+    "_va",
+    "_var",
+    "_v",
+    "_a",
+    "_rpm",
+    "_utc",
+    "_ppm",
+    "_lo",
+    "_hi",
+    "_kg",
+)
 
 
 def test_names_are_unique_and_every_column_says_what_it_is():

@@ -3,7 +3,9 @@ import re
 from pathlib import Path
 
 import pytest
+
 from joulebook_pipelines import cli
+from joulebook_pipelines.adapters import ADAPTERS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -93,8 +95,6 @@ def test_a_missing_folder_is_said(command, tmp_path):
 
 
 def test_formats_lists_every_adapter(command):
-    from joulebook_pipelines.adapters import ADAPTERS
-
     code, out, _ = command("formats", "--json")
     assert code == cli.DONE
     assert {r["adapter"] for r in json.loads(out)} == {a.name for a in ADAPTERS}

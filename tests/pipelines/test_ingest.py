@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+
 from joulebook_pipelines import config, run
 from joulebook_pipelines.ingest import SourceFile, ingest
 from joulebook_pipelines.logs.contract import Options

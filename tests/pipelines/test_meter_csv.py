@@ -114,9 +114,9 @@ CASES: list[tuple[str, Options, int, int, float | None, str]] = [
     ("59-meter-clamp-reversed-all-negative/input.csv", Options(scope="node", sign=-1), 4, 0, 405.0, "sign-turned"),
     ("60-meter-three-phase-lost-sign/input.csv", Options(scope="node"), 12, 0, 603.333, "phase-sign-lost"),
     ("64-meter-unit-changes-from-row-to-row/input.csv", Options(scope="node"), 4, 0, 989.5, ""),
-    ("65-meter-counter-ten-times-too-small/input.csv", Options(scope="node"), 6, 0, 2000.0, "counter-contradicts-power"),  # noqa: E501
+    ("65-meter-counter-ten-times-too-small/input.csv", Options(scope="node"), 6, 0, 2000.0, "counter-contradicts-power"),
     ("81-meter-autumn-hour-appears-twice/input.csv", Options(timezone="Europe/Berlin", scope="node"), 12, 0, None, ""),
-    ("82-meter-spring-hour-duplicated-with-offset/input.csv", Options(scope="node"), 5, 1, None, "interval-label-assumed"),  # noqa: E501
+    ("82-meter-spring-hour-duplicated-with-offset/input.csv", Options(scope="node"), 5, 1, None, "interval-label-assumed"),
     ("85-nvsmi-sensor-sees-a-quarter-of-the-time/input.meter.csv", replace(UTC, scope="node"), 12, 0, 275.0, ""),
 ]  # fmt: skip
 

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from joulebook_pipelines import reference
 
 ROOT = Path(__file__).resolve().parents[2]

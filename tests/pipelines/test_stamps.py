@@ -1,7 +1,9 @@
 import datetime as dt
+from itertools import pairwise
 
 import polars as pl
 import pytest
+
 from joulebook_pipelines.logs import stamps
 
 
@@ -49,7 +51,7 @@ def test_the_hour_that_comes_twice_is_told_apart_by_the_order_of_lines():
     found = _utc([f"2026-10-25 {t}" for t in local], "Europe/Berlin")
     assert found[0] == dt.datetime(2026, 10, 24, 23, 30, tzinfo=dt.UTC)
     assert found[-1] == dt.datetime(2026, 10, 25, 2, 15, tzinfo=dt.UTC)
-    assert {b - a for a, b in zip(found, found[1:], strict=False)} == {dt.timedelta(minutes=15)}
+    assert {b - a for a, b in pairwise(found)} == {dt.timedelta(minutes=15)}
 
 
 def test_the_two_passes_are_told_apart_across_blocks_too():
@@ -59,7 +61,7 @@ def test_the_two_passes_are_told_apart_across_blocks_too():
     for first in range(0, len(texts), 7):
         part = pl.DataFrame({"t": texts[first : first + 7]}).select(stamps.parse(pl.col("t"), form)).to_series()
         found += clock.to_utc(part).to_list()
-    assert {b - a for a, b in zip(found, found[1:], strict=False)} == {dt.timedelta(minutes=1)}
+    assert {b - a for a, b in pairwise(found)} == {dt.timedelta(minutes=1)}
 
 
 def test_the_hour_that_never_was_is_null():

@@ -1,7 +1,13 @@
 import polars as pl
 import pytest
+
 from joulebook import schema
 from joulebook_pipelines.store import StoreError, open_store
+
+
+def _insert_then_fail(store, runs):
+    store.insert("runs", runs)
+    store.insert("runs", pl.DataFrame({"nonsense": [1]}))
 
 
 @pytest.fixture
@@ -21,9 +27,8 @@ def test_the_file_holds_the_tables_that_the_schema_names(store):
 
 def test_a_transaction_that_fails_leaves_nothing(store):
     runs = pl.DataFrame({"run_id": ["a"], "host": ["node"]})
-    with pytest.raises(ZeroDivisionError), store.transaction():
-        store.insert("runs", runs)
-        raise ZeroDivisionError
+    with pytest.raises(ValueError, match="nonsense"), store.transaction():
+        _insert_then_fail(store, runs)
     assert store.table("runs").is_empty()
     with store.transaction():
         store.insert("runs", runs)
@@ -48,12 +53,39 @@ def test_an_unknown_run_names_those_that_are_there(store):
 
 def test_alignment_is_applied_in_views_and_facts_stay(store):
     at = pl.Series(["2026-01-01T00:00:10"]).str.to_datetime(time_unit="us").dt.replace_time_zone("UTC")
-    store.insert("sources", pl.DataFrame({"source_id": [1], "clock": ["meter"], "host": ["node"]}, schema_overrides={"source_id": pl.Int32}))
-    store.insert("channels", pl.DataFrame({"source_id": [1], "device": ["node"], "scope": ["node"]}, schema_overrides={"source_id": pl.Int32}))
-    store.insert("readings", pl.DataFrame({"source_id": [1], "line": [2], "device": ["node"], "ts_utc": at, "power_w": [5.0]}, schema_overrides={"source_id": pl.Int32}))
-    store.insert("instruments", pl.DataFrame({"run_id": ["r"], "scope": ["node"], "source_id": [1], "device": ["node"], "chosen": [True]}, schema_overrides={"source_id": pl.Int32}))
+    store.insert(
+        "sources",
+        pl.DataFrame(
+            {"source_id": [1], "clock": ["meter"], "host": ["node"]}, schema_overrides={"source_id": pl.Int32}
+        ),
+    )
+    store.insert(
+        "channels",
+        pl.DataFrame(
+            {"source_id": [1], "device": ["node"], "scope": ["node"]}, schema_overrides={"source_id": pl.Int32}
+        ),
+    )
+    store.insert(
+        "readings",
+        pl.DataFrame(
+            {"source_id": [1], "line": [2], "device": ["node"], "ts_utc": at, "power_w": [5.0]},
+            schema_overrides={"source_id": pl.Int32},
+        ),
+    )
+    store.insert(
+        "instruments",
+        pl.DataFrame(
+            {"run_id": ["r"], "scope": ["node"], "source_id": [1], "device": ["node"], "chosen": [True]},
+            schema_overrides={"source_id": pl.Int32},
+        ),
+    )
     anchor = at.dt.offset_by("-1000000s")
-    store.insert("alignments", pl.DataFrame({"clock": ["meter"], "anchor_utc": anchor, "offset_s": [4.0], "drift_ppm": [1.0], "status": ["aligned"]}))
+    store.insert(
+        "alignments",
+        pl.DataFrame(
+            {"clock": ["meter"], "anchor_utc": anchor, "offset_s": [4.0], "drift_ppm": [1.0], "status": ["aligned"]}
+        ),
+    )
     # True time = t − offset − drift·1e-6·(t − anchor) = 10 s − 4 s − 1e-6·1e6 s
     assert store.power(scope="node")["ts_utc"].dt.second().to_list() == [5]
     assert store.power(scope="node", as_measured=True)["ts_utc"].dt.second().to_list() == [10]

@@ -5,6 +5,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+
 from joulebook_pipelines.logs import text
 
 
@@ -34,7 +35,11 @@ def test_the_same_text_comes_out_of_every_encoding_and_compression(tmp_path, enc
     assert _lines(_read(path, size=64)) == expected
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00\ufeff"), max_size=12), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00\ufeff"), max_size=12), min_size=1, max_size=30
+    )
+)
 def test_blocks_of_any_size_hold_each_line_once_with_its_number(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("t") / "log.txt"
     path.write_text("x" + "\n".join(lines), encoding="utf-8", newline="")

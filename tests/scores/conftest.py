@@ -32,7 +32,9 @@ def score(request: pytest.FixtureRequest) -> Iterator[Score]:
         ROWS.mkdir(parents=True, exist_ok=True)
         failed = getattr(request.node, "rep_failed", False)
         name = request.node.nodeid.replace("/", "_").replace("::", "-").replace("[", "_").replace("]", "")
-        (ROWS / f"{name}.json").write_text(json.dumps([r | {"held": "no" if failed else "yes"} for r in collector.rows], indent=1))
+        (ROWS / f"{name}.json").write_text(
+            json.dumps([r | {"held": "no" if failed else "yes"} for r in collector.rows], indent=1)
+        )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -56,7 +56,7 @@ CASES = (
     Case("1 Hz meter, 10 Hz board", TEN, Meter(1, 1), 2, 0.010, 0.050),
     Case("1 Hz meter, 1 Hz board of 1 s means", ONE, Meter(1, 1), 2, 0.05, 0.2),
     Case("1 Hz meter with whole-second stamps, 5 Hz board", FAST, Meter(1, 1, stamp_s=1), 2, None, None),
-    Case("1 Hz meter with whole-second stamps of exactly 1 s, 5 Hz board", FAST, Meter(1, 1, stamp_s=1, exact=True), 2, None, None),
+    Case("1 Hz meter, whole-second stamps, exact second", FAST, Meter(1, 1, stamp_s=1, exact=True), 2, None, None),
     Case("10 s mean controller, 5 Hz board", FAST, Meter(10, 10), 2, 0.050, 0.100),
     Case("60 s mean meter, 5 Hz board", FAST, Meter(60, 60), 6, 0.25, 0.5),
     Case("60 s mean meter, 1 Hz board of 1 s means", ONE, Meter(60, 60), 6, 0.25, 0.5),

@@ -34,7 +34,9 @@ def _parse(log: Log) -> Iterator[Part]:
         read = read or bool(part.readings is not None and part.readings.height)
         yield part
     if not read:
-        raise LogRefusedError(f"{log.name}: holds no energy (rapl_consumed_energy or nvml_energy_consumption); run alumet with its rapl or nvml plugin")
+        raise LogRefusedError(
+            f"{log.name}: holds no energy (rapl_consumed_energy or nvml_energy_consumption); run alumet with its rapl or nvml plugin"
+        )
 
 
 class _Reader:

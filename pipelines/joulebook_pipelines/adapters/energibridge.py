@@ -68,11 +68,20 @@ def _parse(log: Log) -> Iterator[Part]:
             "had no access to the counters; run it with the rights to read them"
         )
     groups = tuple(
-        wide.Group(Channel(d, s, kind="counter" if {f.quantity for f in fs} == {"energy_counter_j"} else "instant"), tuple(fs), s)
+        wide.Group(
+            Channel(d, s, kind="counter" if {f.quantity for f in fs} == {"energy_counter_j"} else "instant"),
+            tuple(fs),
+            s,
+        )
         for d, (s, fs) in found.items()
     )
     sheet = wide.Sheet(
-        names, ",", Field("c1", "Time", "ts_utc"), groups, lambda text: stamps.parse(text, _FORM), stamps.Localiser(None)
+        names,
+        ",",
+        Field("c1", "Time", "ts_utc"),
+        groups,
+        lambda text: stamps.parse(text, _FORM),
+        stamps.Localiser(None),
     )
     yield from wide.Reader(log, sheet).parts()
     yield Part(findings=absent.told(log, silent))

@@ -82,7 +82,7 @@ def _doubts(log: Log, steps: pl.DataFrame) -> tuple[Finding, ...]:
     rise = steps["step"].diff().drop_nulls()
     if rise.is_empty() or rise.max() == 1:
         return ()
-    every = int(str(rise.median() or 1))
+    every = round(float(str(rise.median() or 1)))
     return (
         Finding(
             "steps-in-between", Severity.NOTE, log.name,

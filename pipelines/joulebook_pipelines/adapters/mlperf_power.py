@@ -29,7 +29,11 @@ def _sniff(head: Head) -> bool:
 def _parse(log: Log) -> Iterator[Part]:
     if '"power_reading"' not in log.head.text:
         estimate = re.search(r'"interconnect_power_est"\s*,\s*"value"\s*:\s*([\d.]+)', log.head.text)
-        what = f"an estimate of {estimate[1]} W for the interconnect, fixed beforehand," if estimate else "start and end of a measurement"
+        what = (
+            f"an estimate of {estimate[1]} W for the interconnect, fixed beforehand,"
+            if estimate
+            else "start and end of a measurement"
+        )
         raise LogRefusedError(f"{log.name}: holds {what} and no readings; leave it out of the study")
     channel = _channel(log)
     yield Part(channels=(channel,), findings=_about(log, channel))

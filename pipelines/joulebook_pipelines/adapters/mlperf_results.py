@@ -14,7 +14,12 @@ ORIGIN = "benchmark log"
 
 _POWER_KEYS = ('"power_reading"', '"power_measurement_start"', '"interconnect_power_est"')
 _PHASES = {"eval": "evaluation", "init": "startup"}
-_LABELS = {"submission_benchmark": "benchmark", "effective_scenario": "scenario", "submission_platform": "platform", "seed": "seed"}
+_LABELS = {
+    "submission_benchmark": "benchmark",
+    "effective_scenario": "scenario",
+    "submission_platform": "platform",
+    "seed": "seed",
+}
 _SPD = stamps.StampForm("%m-%d-%Y %H:%M:%S%.f", aware=True, fixed=False)
 """Inference logs write their power window as UTC in the order month, day, year."""
 
@@ -69,17 +74,27 @@ def _labels(events: pl.DataFrame) -> str:
 
 def _run(log: Log, name: str, **told: object) -> pl.DataFrame:
     row = {"run_id": name, "host": log.options.host, "origin": ORIGIN} | told
-    types = {"start_utc": pl.Datetime("us", "UTC"), "end_utc": pl.Datetime("us", "UTC"), "samples": pl.Float64, "batch_size": pl.Float64}
+    types = {
+        "start_utc": pl.Datetime("us", "UTC"),
+        "end_utc": pl.Datetime("us", "UTC"),
+        "samples": pl.Float64,
+        "batch_size": pl.Float64,
+    }
     return pl.DataFrame([row], schema_overrides=types)
 
 
 def _training(log: Log, events: pl.DataFrame) -> Part:
     name = log.path.name.split(".")[0]
-    events = events.with_columns(at=mllog.stamp(pl.col("time_ms")), samples=mllog.told(pl.col("metadata"), "samples_count").cast(pl.Float64, strict=False))
+    events = events.with_columns(
+        at=mllog.stamp(pl.col("time_ms")),
+        samples=mllog.told(pl.col("metadata"), "samples_count").cast(pl.Float64, strict=False),
+    )
     starts = events.filter(pl.col("key") == "run_start")["at"].drop_nulls()
     stops = events.filter(pl.col("key") == "run_stop")
     if starts.is_empty() or stops["at"].null_count() == stops.height:
-        raise LogRefusedError(f"{log.name}: the stamps of run_start and run_stop are no Unix times; give the window as [[run]]")
+        raise LogRefusedError(
+            f"{log.name}: the stamps of run_start and run_stop are no Unix times; give the window as [[run]]"
+        )
     samples = stops["samples"].drop_nulls()
     run = _run(
         log, name, start_utc=starts[0], end_utc=stops["at"].drop_nulls()[-1],
@@ -91,7 +106,9 @@ def _training(log: Log, events: pl.DataFrame) -> Part:
 def _steps(events: pl.DataFrame, name: str) -> pl.DataFrame:
     """Return the losses that the log tells, each at the step that its number of samples makes."""
     batch = _number(events, "global_batch_size")
-    losses = events.filter((pl.col("key") == "train_loss") & pl.col("samples").is_not_null() & pl.col("at").is_not_null())
+    losses = events.filter(
+        (pl.col("key") == "train_loss") & pl.col("samples").is_not_null() & pl.col("at").is_not_null()
+    )
     return losses.select(
         run_id=pl.lit(name), step=(pl.col("samples") / (batch or 1.0)).round().cast(pl.Int64), start_utc=pl.lit(None, pl.Datetime("us", "UTC")),
         end_utc="at", tokens=pl.lit(None, pl.Float64), loss=pl.col("value").cast(pl.Float64, strict=False),
@@ -101,7 +118,9 @@ def _steps(events: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def _phases(events: pl.DataFrame, name: str) -> pl.DataFrame:
     """Return the intervals that the log gives start and end of; ranks that tell the same make one."""
-    marks = events.filter(pl.col("key").str.contains(r"^(eval|init)_(start|stop)$") & pl.col("at").is_not_null()).sort("at")
+    marks = events.filter(pl.col("key").str.contains(r"^(eval|init)_(start|stop)$") & pl.col("at").is_not_null()).sort(
+        "at"
+    )
     kind = pl.col("key").str.extract(r"^(eval|init)")
     starts = pl.col("key").str.ends_with("_start")
     paired = marks.with_columns(kind=kind, starts=starts).with_columns(
@@ -121,7 +140,9 @@ def _inference(log: Log, events: pl.DataFrame) -> Part:
     window = pl.DataFrame({"t": [_text(events, "power_begin"), _text(events, "power_end")]})
     at = window.select(stamps.parse(pl.col("t"), _SPD).dt.replace_time_zone("UTC")).to_series()
     if at.null_count():
-        raise LogRefusedError(f"{log.name}: power_begin and power_end ({', '.join(map(str, window['t']))}) are no times; give the window as [[run]]")
+        raise LogRefusedError(
+            f"{log.name}: power_begin and power_end ({', '.join(map(str, window['t']))}) are no times; give the window as [[run]]"
+        )
     queries, each = _number(events, "result_query_count"), _number(events, "generated_samples_per_query")
     samples = None if queries is None else queries * (each or 1.0)
     return Part(runs=_run(log, name, start_utc=at[0], end_utc=at[1], samples=samples, labels=_labels(events)))

@@ -76,25 +76,43 @@ class _Reader:
         # A line that begins at the margin ends the card before it; only what is indented belongs to a card.
         margin = (pl.col("indent") == 0) & ~pl.col("blank")
         card = pl.when(pl.col("bus").is_not_null()).then(pl.col("bus").is_not_null().cum_sum() + self._cards_before)
-        lines = lines.with_columns(report=report, card=pl.when(margin & pl.col("bus").is_null()).then(-1).otherwise(card).forward_fill())
+        lines = lines.with_columns(
+            report=report, card=pl.when(margin & pl.col("bus").is_null()).then(-1).otherwise(card).forward_fill()
+        )
         lines = lines.with_columns(pl.col("ts_utc").forward_fill().over("report"), pl.col("bus").forward_fill())
         self._note(lines)
         self._cards_before += int(lines["bus"].is_not_null().sum())
         body = lines.filter((pl.col("card") >= 0) & (pl.col("indent") > 0) & ~pl.col("blank"))
-        key, value = text.str.extract(r"^\s*(.+?)\s*(?: : .*| :)?$", 1).str.to_lowercase(), text.str.extract(r" : (.*)$", 1)
+        key, value = (
+            text.str.extract(r"^\s*(.+?)\s*(?: : .*| :)?$", 1).str.to_lowercase(),
+            text.str.extract(r" : (.*)$", 1),
+        )
         body = body.with_columns(key=key, raw=value.str.strip_chars())
-        section = pl.when(pl.col("indent") <= 4).then(pl.when(pl.col("raw").is_null()).then(pl.col("key")).otherwise(pl.lit("")))
+        section = pl.when(pl.col("indent") <= 4).then(
+            pl.when(pl.col("raw").is_null()).then(pl.col("key")).otherwise(pl.lit(""))
+        )
         body = body.with_columns(section=section.forward_fill().over("card"))
-        path = pl.when(pl.col("indent") == 8).then(pl.concat_str("section", pl.lit("/"), "key")).when(pl.col("indent") == 4).then("key")
+        path = (
+            pl.when(pl.col("indent") == 8)
+            .then(pl.concat_str("section", pl.lit("/"), "key"))
+            .when(pl.col("indent") == 4)
+            .then("key")
+        )
         body = body.with_columns(key=path).filter(pl.col("raw").is_not_null() & pl.col("key").is_not_null())
         wanted = body.filter(pl.col("key").is_in([*smi_report.KNOWN, *smi_report.NAMING]))
         rejected = bad.select(
-            "line", device=pl.lit(None, pl.String), column_name=pl.lit("Timestamp"), rule=pl.lit("no-such-time"), raw=pl.col("stamp")
+            "line",
+            device=pl.lit(None, pl.String),
+            column_name=pl.lit("Timestamp"),
+            rule=pl.lit("no-such-time"),
+            raw=pl.col("stamp"),
         )
         return wanted.select(pl.col(c).cast(t) for c, t in smi_report.SCHEMA.items()), rejected
 
     def _note(self, lines: pl.DataFrame) -> None:
-        attached = lines.select(pl.col("text").str.extract(r"^Attached GPUs\s+: (\d+)\s*$", 1).cast(pl.Int64).max()).item()
+        attached = lines.select(
+            pl.col("text").str.extract(r"^Attached GPUs\s+: (\d+)\s*$", 1).cast(pl.Int64).max()
+        ).item()
         self.cards.attached = max(self.cards.attached, attached or 0)
         if not self.driver:
             told = lines.select(pl.col("text").str.extract(r"^Driver Version\s+: (\S+)", 1).drop_nulls()).to_series()

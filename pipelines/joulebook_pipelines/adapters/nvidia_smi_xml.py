@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
+from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
 from xml.sax.xmlreader import AttributesImpl
 
 import polars as pl
 from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import create_parser
-from xml.sax import SAXParseException
 
 from joulebook_pipelines.logs import smi_report, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
@@ -98,11 +98,15 @@ class _Reader:
             self.reject(line, f"{error.getMessage()}: {text[:200]}", "document-not-well-formed")
             return smi_report.no_entries()
         except DefusedXmlException as error:
-            raise LogRefusedError(f"{self.log.name}:{first_line}: {type(error).__name__}: a report never declares that") from None
+            raise LogRefusedError(
+                f"{self.log.name}:{first_line}: {type(error).__name__}: a report never declares that"
+            ) from None
         line, stamp = handler.top.get("timestamp", (first_line, ""))
         self.driver = self.driver or handler.top.get("driver_version", (0, ""))[1]
         attached = handler.top.get("attached_gpus", (0, ""))[1]
-        self.cards.attached = max(self.cards.attached, int(attached) if attached.isascii() and attached.isdigit() else 0)
+        self.cards.attached = max(
+            self.cards.attached, int(attached) if attached.isascii() and attached.isdigit() else 0
+        )
         naive = pl.DataFrame({"t": [stamp]}).select(stamps.parse(pl.col("t"), self.form).alias("ts_utc")).to_series()
         utc = self.clock.to_utc(naive)
         if utc[0] is None:
@@ -154,7 +158,9 @@ def _parse(log: Log) -> Iterator[Part]:
             at = end + len(_CLOSE)
         rest, rest_line = text[at:], line
         if len(rest) > LARGEST_DOCUMENT:
-            raise LogRefusedError(f"{log.name}:{rest_line}: a document does not end within {LARGEST_DOCUMENT >> 20} MiB")
+            raise LogRefusedError(
+                f"{log.name}:{rest_line}: a document does not end within {LARGEST_DOCUMENT >> 20} MiB"
+            )
         readings, channels = reader.documents(pieces)
         rejects, reader.rejects = pl.concat([table.no_rejects(), *reader.rejects]), []
         yield Part(block.count, readings, rejects, channels=channels)

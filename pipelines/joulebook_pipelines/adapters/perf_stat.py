@@ -48,7 +48,9 @@ def _elapsed(log: Log) -> str:
     """Return how long the command ran, which totals print at their end."""
     found = _ELAPSED.search(log.whole_text(1 << 22))
     if found is None:
-        raise LogRefusedError(f"{log.name}: the totals lack the line of the time elapsed, so they are energies of an unknown time")
+        raise LogRefusedError(
+            f"{log.name}: the totals lack the line of the time elapsed, so they are energies of an unknown time"
+        )
     return found[1].replace(",", "")
 
 
@@ -85,7 +87,9 @@ class _Reader:
                 self._channels[domain.device] = Channel(domain.device, domain.scope, kind="energy")
                 fresh.append(self._channels[domain.device])
         names = pl.DataFrame(rows, schema={"event": pl.String, "socket": pl.String, "device": pl.String}, orient="row")
-        return raw.join(names, on=["event", "socket"], how="left", nulls_equal=True, maintain_order="left"), tuple(fresh)
+        return raw.join(names, on=["event", "socket"], how="left", nulls_equal=True, maintain_order="left"), tuple(
+            fresh
+        )
 
     def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Intervals end at their stamp and begin where the one before ended, the first at 0; totals begin at 0."""

@@ -37,7 +37,9 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
     groups = _groups(names, headers)
     if not groups:
-        raise LogRefusedError(f"{log.name}:1: no column is a power or an energy; log with the power of the processor switched on")
+        raise LogRefusedError(
+            f"{log.name}:1: no column is a power or an energy; log with the power of the processor switched on"
+        )
     time = Field(names[headers.index("System Time")], "System Time", "ts_utc")
     clock = relative.OfDay(log, 2, rows[0][headers.index("System Time")])
     since = next((names[i] for i, h in enumerate(headers) if h.startswith("Elapsed Time")), None)
@@ -71,7 +73,9 @@ def _groups(names: tuple[str, ...], headers: list[str]) -> tuple[wide.Group, ...
             match = pattern.match(header)
             domain = rapl.domain(match[1], int(match[2] or 0)) if match else None
             if domain is not None:
-                found.setdefault(domain.device, (domain.scope, []))[1].append(Field(column, header, quantity, unit, required=True))
+                found.setdefault(domain.device, (domain.scope, []))[1].append(
+                    Field(column, header, quantity, unit, required=True)
+                )
         for pattern_text, (quantity, unit) in _OTHER.items():
             if match := re.match(pattern_text, header):
                 found.setdefault(f"cpu:{match[1]}", ("package", []))[1].append(Field(column, header, quantity, unit))
@@ -85,7 +89,12 @@ def _groups(names: tuple[str, ...], headers: list[str]) -> tuple[wide.Group, ...
 
 
 def _read(
-    block: Block, names: tuple[str, ...], groups: tuple[wide.Group, ...], time: Field, clock: relative.OfDay, spans: _Spans
+    block: Block,
+    names: tuple[str, ...],
+    groups: tuple[wide.Group, ...],
+    time: Field,
+    clock: relative.OfDay,
+    spans: _Spans,
 ) -> Part:
     split = table.split(block, names, ",", quoted=b'"' in block.data)
     odd = split.odd.filter(~pl.col("raw").str.contains(_TRAILER.pattern))

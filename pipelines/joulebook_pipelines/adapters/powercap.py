@@ -85,13 +85,15 @@ def _sniff(head: Head) -> bool:
 def _parse(log: Log) -> Iterator[Part]:
     found = _header(log.head)
     if found is None:
-        raise LogRefusedError(f"{log.name}:1: needs a header with a time and a column a RAPL domain, such as package-0_uj")
+        raise LogRefusedError(
+            f"{log.name}:1: needs a header with a time and a column a RAPL domain, such as package-0_uj"
+        )
     first_row = next(i for i, li in enumerate(log.head.lines, 1) if li.strip() and not li.startswith("#")) + 1
     rows = wide.rows_of(log, len(found.headers), found.separator, first_row)
     if not rows:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
     try:
-        form = stamps.detect([r[0] for r in rows if r[0]][:200], day_first=log.options.day_first)
+        form = stamps.detect(_alike([r[0] for r in rows if r[0]][:200]), day_first=log.options.day_first)
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
     unit = re.search(r"_(ns|us|ms)$", found.headers[0].lower())
@@ -102,6 +104,12 @@ def _parse(log: Log) -> Iterator[Part]:
         yield from _long(log, found, first_row, how)
     else:
         yield from _wide(log, found, first_row, rows, form, how)
+
+
+def _alike(samples: list[str]) -> list[str]:
+    """Return the stamps that are plain numbers where most are: one damaged line does not settle the form of all."""
+    numbers = [t for t in samples if re.fullmatch(r"\d+([.,]\d+)?", t)]
+    return numbers if 2 * len(numbers) > len(samples) else samples
 
 
 def _wide(
@@ -122,7 +130,13 @@ def _wide(
         quantity = "energy_counter_j" if counting[header] else "energy_j"
         scope = _scope(log, domain, len(found.energies))
         one = Field(names[found.headers.index(header)], header, quantity, _unit(unit), required=True)
-        groups.append(wide.Group(Channel(domain.device, scope, kind="counter" if counting[header] else "energy"), (one,), scope or "facility"))
+        groups.append(
+            wide.Group(
+                Channel(domain.device, scope, kind="counter" if counting[header] else "energy"),
+                (one,),
+                scope or "facility",
+            )
+        )
     number = form.unit_us if form.pattern == "epoch" or (form.pattern == "relative" and how.findings) else None
     rule = (UNDERFLOW, "unsigned-underflow")
     sheet = wide.Sheet(
@@ -161,7 +175,9 @@ def _step_s(rows: list[list[str]], how: relative.Stamping) -> float | None:
 
 
 def _first_number(rows: list[list[str]], place: int) -> float | None:
-    values = pl.DataFrame({"v": [r[place] for r in rows]}).select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
+    values = (
+        pl.DataFrame({"v": [r[place] for r in rows]}).select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
+    )
     return None if values.is_empty() else float(values[0])
 
 
@@ -206,7 +222,11 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
         fresh = [Channel(d.device, d.scope, kind="counter") for d in domains.values() if d and d.device not in channels]
         channels |= {c.device: c for c in fresh}
         if reach is not None:
-            seen = raw.group_by("device").agg(r=cells.plain_number(pl.col(names[reach])).drop_nulls().first()).drop_nulls()
+            seen = (
+                raw.group_by("device", maintain_order=True)
+                .agg(r=cells.plain_number(pl.col(names[reach])).drop_nulls().first())
+                .drop_nulls()
+            )
             ranges |= {d: r * 1e-6 for d, r in seen.iter_rows()}
         readings = table.kept(values.with_columns(raw["ts_utc"]))
         yield Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]), channels=tuple(fresh))

@@ -59,7 +59,11 @@ def _groups(
     """Return the devices of the file, and the columns that are 0 all along."""
     process = _PROCESS.search(log.path.name) if "Total Power" not in headers else None
     cpu = f"cpu/{process[1]}" if process else "cpu"
-    places = {"CPU Power": _Place(cpu, "package"), "GPU Power": _Place("gpu", "board"), "Total Power": _Place("components", "components")}
+    places = {
+        "CPU Power": _Place(cpu, "package"),
+        "GPU Power": _Place("gpu", "board"),
+        "Total Power": _Place("components", "components"),
+    }
     groups, silent = [], []
     for header, place in places.items():
         if header not in headers:
@@ -70,10 +74,14 @@ def _groups(
             continue
         fields = [Field(names[at], header, "power_w", "W", required=True)]
         if header == "CPU Power":
-            fields.append(Field(names[headers.index("CPU Utilization")], "CPU Utilization", "utilization_ratio", "ratio"))
+            fields.append(
+                Field(names[headers.index("CPU Utilization")], "CPU Utilization", "utilization_ratio", "ratio")
+            )
         # A process that sleeps draws nothing, so 0 W is no error here.
         never_zero = False if process else None
-        groups.append(wide.Group(Channel(place.device, place.scope, kind="mean"), tuple(fields), place.scope, never_zero))
+        groups.append(
+            wide.Group(Channel(place.device, place.scope, kind="mean"), tuple(fields), place.scope, never_zero)
+        )
     return tuple(groups), silent
 
 

@@ -29,7 +29,9 @@ def _sniff(head: Head) -> bool:
 def _parse(log: Log) -> Iterator[Part]:
     heads = [m for line in log.head.lines if (m := re.match(_HEAD, line))]
     if not heads:
-        raise LogRefusedError(f"{log.name}: no section has a stamp and a length; log with powermetrics --samplers cpu_power")
+        raise LogRefusedError(
+            f"{log.name}: no section has a stamp and a length; log with powermetrics --samplers cpu_power"
+        )
     carried, seen = sections.Carried("ts_utc", "span_s", "section"), set[str]()
     count = 0
     for block in log.blocks():
@@ -66,7 +68,9 @@ def _read(block: Block, carried: sections.Carried, count: int) -> tuple[Part, in
     )  # fmt: skip
     names = {k: d for k, (d, _) in _PLACES.items()}
     cluster = pl.concat_str(pl.lit("package/"), pl.col("label").str.to_lowercase())
-    powers = powers.with_columns(device=pl.coalesce(pl.col("label").replace_strict(names, default=None, return_dtype=pl.String), cluster))
+    powers = powers.with_columns(
+        device=pl.coalesce(pl.col("label").replace_strict(names, default=None, return_dtype=pl.String), cluster)
+    )
     again = ~pl.struct("section", "device").is_first_distinct()
     powers = powers.filter(~again)  # the section of the graphics repeats the GPU's power
     rejects = [table.whole_lines(broken.select("line", "raw"), "no-such-time")]
@@ -85,7 +89,9 @@ def _ends(powers: pl.DataFrame) -> pl.DataFrame:
     heads = powers.unique("section", keep="first", maintain_order=True)
     late = (pl.col("span_s") * 1e6).cum_sum().over("ts_utc") - (pl.col("span_s") * 1e6).first().over("ts_utc")
     ends = heads.select("section", at=pl.col("ts_utc") + pl.duration(microseconds=late.clip(0, 999_999).cast(pl.Int64)))
-    return powers.join(ends, on="section", how="left", maintain_order="left").with_columns(ts_utc=pl.col("at")).drop("at")
+    return (
+        powers.join(ends, on="section", how="left", maintain_order="left").with_columns(ts_utc=pl.col("at")).drop("at")
+    )
 
 
 ADAPTER = Adapter(

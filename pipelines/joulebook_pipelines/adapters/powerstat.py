@@ -41,14 +41,20 @@ def _parse(log: Log) -> Iterator[Part]:
 
 def _groups(log: Log, names: tuple[str, ...], headers: list[str]) -> tuple[wide.Group, ...]:
     """Return the devices: what Watts covers is the battery's output, or RAPL where the table has its domains."""
-    domains = [(n, h, d) for n, h in zip(names, headers, strict=True) if (d := rapl.domain(h)) is not None and h not in {"Sys"}]
+    domains = [(n, h, d) for n, h in zip(names, headers, strict=True) if (d := rapl.domain(h)) is not None]
     software = bool(domains) or re.search(r"\bRAPL\b", log.head.text) is not None
     scope = log.options.scope or ("package" if software else "")
     device = log.options.device or ("cpu" if software else "node")
     one = Field(names[headers.index("Watts")], "Watts", "power_w", "W", required=True)
     groups = [wide.Group(Channel(device, scope, kind="mean"), (one,), scope or "facility")]
     for column, header, domain in domains:
-        groups.append(wide.Group(Channel(domain.device, domain.scope, kind="mean"), (Field(column, header, "power_w", "W"),), domain.scope))
+        groups.append(
+            wide.Group(
+                Channel(domain.device, domain.scope, kind="mean"),
+                (Field(column, header, "power_w", "W"),),
+                domain.scope,
+            )
+        )
     return tuple(groups)
 
 
@@ -57,7 +63,9 @@ def _interval_s(log: Log) -> float:
     if found:
         return float(found[1])
     times = [line.split()[0] for line in log.head.lines if re.match(_ROW, line)][:200]
-    seconds = pl.Series([int(h) * 3600 + int(m) * 60 + int(s) for h, m, s in (t.split(":") for t in times)], dtype=pl.Int64)
+    seconds = pl.Series(
+        [int(h) * 3600 + int(m) * 60 + int(s) for h, m, s in (t.split(":") for t in times)], dtype=pl.Int64
+    )
     steps = seconds.diff().drop_nulls()
     steps = steps.filter(steps > 0)
     if steps.is_empty():
@@ -65,7 +73,9 @@ def _interval_s(log: Log) -> float:
     return float(str(steps.median()))
 
 
-def _read(block: Block, names: tuple[str, ...], groups: tuple[wide.Group, ...], clock: relative.OfDay, span_s: float) -> Part:
+def _read(
+    block: Block, names: tuple[str, ...], groups: tuple[wide.Group, ...], clock: relative.OfDay, span_s: float
+) -> Part:
     lines = sections.lines_of(block).filter(pl.col("raw").str.contains(_ROW))
     cells_ = lines.with_columns(cells=pl.col("raw").str.strip_chars().str.extract_all(r"\S+"))
     regular = pl.col("cells").list.len() == len(names)

@@ -40,7 +40,9 @@ class _Answers:
     def add(self, document: object, line: int) -> None:
         """Take in a document: an answer, a list of results, or results kept by a name."""
         if isinstance(document, dict) and document.get("status") == "error":
-            raise LogRefusedError(f"{self.name}:{line}: the query failed: {document.get('errorType')}: {document.get('error')}")
+            raise LogRefusedError(
+                f"{self.name}:{line}: the query failed: {document.get('errorType')}: {document.get('error')}"
+            )
         self._walk(document, "")
 
     def _walk(self, thing: object, name: str) -> None:
@@ -76,7 +78,9 @@ class _Answers:
         """Return the samples with the lines on which they stand."""
         us = (pl.Series("t", self.times, dtype=pl.Float64) * 1e6).round().cast(pl.Int64, strict=False)
         utc = us.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-        frame = pl.DataFrame({"series": self.numbers, "line": lines, "ts_utc": utc, "raw": self.values}, schema=prometheus_series.SAMPLES)
+        frame = pl.DataFrame(
+            {"series": self.numbers, "line": lines, "ts_utc": utc, "raw": self.values}, schema=prometheus_series.SAMPLES
+        )
         year = pl.col("ts_utc").dt.year()
         return frame.with_columns(ts_utc=pl.when(year.is_between(2000, 2100)).then("ts_utc"))
 
@@ -109,10 +113,14 @@ def _parse(log: Log) -> Iterator[Part]:
         answers.add(document, line)
         counts.append((at, len(answers.values)))
     if not answers.series:
-        raise LogRefusedError(f"{log.name}: the answer holds no series: nothing was measured, or the query matched nothing")
+        raise LogRefusedError(
+            f"{log.name}: the answer holds no series: nothing was measured, or the query matched nothing"
+        )
     lines = _lines(text, counts, len(answers.values))
     part = prometheus_series.readings(log, answers.series, answers.samples(lines))
-    odd = table.whole_lines(pl.DataFrame(answers.odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row"), "not-a-sample")
+    odd = table.whole_lines(
+        pl.DataFrame(answers.odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row"), "not-a-sample"
+    )
     rejects = odd if part.rejects is None else pl.concat([part.rejects, odd])
     total = text.count("\n") + (not text.endswith("\n"))
     yield Part(total, part.readings, rejects, channels=part.channels, findings=part.findings)

@@ -49,12 +49,14 @@ def _parse(log: Log) -> Iterator[Part]:
             tool = pl.col("raw").str.contains(_TOOL.pattern)
             lines = lines.with_columns(mark=pl.when(~tool).then(stamp), tool=tool)
             own = pl.col("mark").is_not_null()
-            lines = lines.with_columns(pl.col("mark").forward_fill().fill_null(mark), own=own)
+            lines = lines.with_columns(pl.col("mark").forward_fill().fill_null(pl.lit(mark, pl.String)), own=own)
             mark = lines["mark"][-1] if lines.height else mark
             lines = lines.filter(~pl.col("own")).drop("own", "tool")
         lines = lines.filter(~pl.col("raw").str.strip_chars_start().str.starts_with("#"))
         parts = pl.col("raw").str.extract_groups(_SAMPLE).struct
-        lines = lines.with_columns(name=parts.field("1"), labels=parts.field("2"), value=parts.field("3"), stamp=parts.field("4"))
+        lines = lines.with_columns(
+            name=parts.field("1"), labels=parts.field("2"), value=parts.field("3"), stamp=parts.field("4")
+        )
         odd.append(table.whole_lines(lines.filter(pl.col("name").is_null()), "not-a-sample"))
         frames.append(lines.filter(pl.col("name").is_not_null()).drop("raw"))
     found = pl.concat(frames)
@@ -88,7 +90,11 @@ def _utc(log: Log, found: pl.DataFrame, collector: stamp_lines.StampLines | None
     if len(own):
         form = stamps.detect(own.head(200).to_list())
         if form.pattern == "epoch":
-            known = found.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc")).to_series().dt.replace_time_zone("UTC")
+            known = (
+                found.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc"))
+                .to_series()
+                .dt.replace_time_zone("UTC")
+            )
     if collector is not None:
         naive = found.select(collector.naive(pl.col("mark")).alias("ts_utc")).to_series()
         known = pl.select(pl.coalesce(known, collector.clock.to_utc(naive)).alias("ts_utc")).to_series()

@@ -17,7 +17,12 @@ _LINE = re.compile(r"^Time,\d\d-\d\d-\d{4} \d\d:\d\d:\d\d(\.\d+)?,Watts,[^,]+,Vo
 _FORM = stamps.StampForm("%m-%d-%Y %H:%M:%S%.f", aware=False, fixed=True)
 """Month, day, year: fixed by the format, whatever the locale of the machine."""
 
-_QUANTITIES = {"Watts": ("power_w", "W"), "Volts": ("voltage_v", "V"), "Amps": ("current_a", "A"), "PF": ("power_factor_ratio", "1")}
+_QUANTITIES = {
+    "Watts": ("power_w", "W"),
+    "Volts": ("voltage_v", "V"),
+    "Amps": ("current_a", "A"),
+    "PF": ("power_factor_ratio", "1"),
+}
 _FILLERS = (-1.0, -2.0)
 """The format writes -1 where it has nothing to say, and -2 where it asked too late."""
 
@@ -106,7 +111,11 @@ class _Choice:
         if self.column is None or (self.wanted is None and self.unwanted is None):
             return raw, table.no_rejects()
         mark = pl.col(self.column)
-        mine = mark.str.contains(self.wanted, literal=True) if self.wanted else ~mark.str.contains(str(self.unwanted), literal=True)
+        mine = (
+            mark.str.contains(self.wanted, literal=True)
+            if self.wanted
+            else ~mark.str.contains(str(self.unwanted), literal=True)
+        )
         others = raw.filter(~mine)
         if others.is_empty():
             return raw, table.no_rejects()
@@ -142,7 +151,9 @@ def _parse(log: Log) -> Iterator[Part]:
 
     reader = wide.Reader(log, sheet, choose=choice.split, watch=watch, also_numbers=tuple(parts.values()))
     yield from reader.parts()
-    yield Part(findings=(*check.findings(log.name), *negative.findings(log), *_left_out(log, choice), *_hours(log, clock)))
+    yield Part(
+        findings=(*check.findings(log.name), *negative.findings(log), *_left_out(log, choice), *_hours(log, clock))
+    )
 
 
 def _layout(words: list[str]) -> tuple[dict[str, str], tuple[Field, ...], dict[str, str]]:

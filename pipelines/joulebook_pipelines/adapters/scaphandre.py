@@ -40,7 +40,7 @@ def _documents(log: Log) -> Iterator[tuple[int, Any]]:
         except (ValueError, RecursionError):
             yield line, text[at : text.find("\n", at) if "\n" in text[at:] else len(text)][: table.LONGEST_RAW]
             after = text.find('{"host"', at + 1)
-            if after < 0 or not listed and after <= at:
+            if after < 0 or (not listed and after <= at):
                 return
             at = after
             continue
@@ -64,16 +64,24 @@ def _parse(log: Log) -> Iterator[Part]:
             elif power is None:
                 rejects.append((line, channel.device, "consumption", "not-a-number", str(watts)))
             else:
-                rows.append({"line": line, "device": channel.device, "us": round(stamp * 1e6), "power_w": power * _MICROWATT_W})
+                rows.append(
+                    {"line": line, "device": channel.device, "us": round(stamp * 1e6), "power_w": power * _MICROWATT_W}
+                )
     if not rows and not rejects:
         raise LogRefusedError(f"{log.name}: no report of Scaphandre in it")
     frame = pl.DataFrame(rows, schema={"line": pl.Int64, "device": pl.String, "us": pl.Int64, "power_w": pl.Float64})
-    frame = frame.unique(["device", "us"], keep="first", maintain_order=True).unique(["line", "device"], keep="first", maintain_order=True)
+    frame = frame.unique(["device", "us"], keep="first", maintain_order=True).unique(
+        ["line", "device"], keep="first", maintain_order=True
+    )
     step = pl.col("us").diff().over("device")
     # Each power is the mean since the report before; the first covers the usual step.
     span = pl.coalesce(pl.when(step > 0).then(step), step.filter(step > 0).median().over("device")) / 1e6
-    frame = frame.with_columns(span_s=span, ts_utc=pl.col("us").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")).drop("us")
-    bad = pl.DataFrame(rejects, schema=table.REJECT_SCHEMA, orient="row").unique(["line", "device", "column_name"], maintain_order=True)
+    frame = frame.with_columns(
+        span_s=span, ts_utc=pl.col("us").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    ).drop("us")
+    bad = pl.DataFrame(rejects, schema=table.REJECT_SCHEMA, orient="row").unique(
+        ["line", "device", "column_name"], maintain_order=True
+    )
     yield Part(lines=lines, readings=frame, rejects=bad, channels=tuple(channels.values()))
 
 
@@ -100,7 +108,11 @@ def _powers(report: dict[str, Any]) -> Iterator[tuple[Channel, object, object]]:
         for domain in _list(socket.get("domains")):
             known = rapl.domain(str(domain.get("name", "")), number)
             if known is not None:
-                yield Channel(known.device, known.scope, kind="mean"), domain.get("timestamp", own), domain.get("consumption")
+                yield (
+                    Channel(known.device, known.scope, kind="mean"),
+                    domain.get("timestamp", own),
+                    domain.get("consumption"),
+                )
     for consumer in _list(report.get("consumers")):
         name = str(consumer.get("exe") or "process").rsplit("/", 1)[-1][:60]
         device = f"process/{name}/{consumer.get('pid', '')}"

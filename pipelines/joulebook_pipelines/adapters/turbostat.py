@@ -12,6 +12,9 @@ from joulebook_pipelines.logs.table import Field
 
 _WATTS = ("PkgWatt", "CorWatt", "GFXWatt", "RAMWatt", "SysWatt")
 _TIME = "Time_Of_Day_Seconds"
+SAME_ROUND = 0.01
+"""Steps below this share of the longest are between the lines of one round."""
+
 _EPOCH = stamps.StampForm("epoch", aware=True, unit_us=1e6)
 
 
@@ -21,7 +24,10 @@ def _cells(line: str) -> list[str]:
 
 def _headers(head: Head) -> list[str] | None:
     lines = [_cells(line) for line in head.lines[:2000] if "Watt" in line]
-    return next((c for c in lines if any(w in c for w in _WATTS) and ({"CPU", "Avg_MHz", "Busy%", "Package", _TIME} & set(c))), None)
+    return next(
+        (c for c in lines if any(w in c for w in _WATTS) and ({"CPU", "Avg_MHz", "Busy%", "Package", _TIME} & set(c))),
+        None,
+    )
 
 
 def _sniff(head: Head) -> bool:
@@ -33,7 +39,9 @@ def _parse(log: Log) -> Iterator[Part]:
     if headers is None:
         raise LogRefusedError(f"{log.name}: no header of turbostat with a column of watts")
     if _TIME not in headers:
-        raise LogRefusedError(f"{log.name}: has no column of the time; without times there is no energy. Log again with --enable {_TIME}")
+        raise LogRefusedError(
+            f"{log.name}: has no column of the time; without times there is no energy. Log again with --enable {_TIME}"
+        )
     reader = _Reader(headers)
     for block in log.blocks():
         yield reader.read(block)
@@ -54,7 +62,11 @@ class _Reader:
     def read(self, block: Block) -> Part:
         lines = sections.lines_of(block)
         tabs = pl.col("raw").str.contains("\t", literal=True)
-        parts = pl.when(tabs).then(pl.col("raw").str.split("\t")).otherwise(pl.col("raw").str.strip_chars().str.extract_all(r"\S+"))
+        parts = (
+            pl.when(tabs)
+            .then(pl.col("raw").str.split("\t"))
+            .otherwise(pl.col("raw").str.strip_chars().str.extract_all(r"\S+"))
+        )
         cells_ = lines.with_columns(cells=parts)
         header = pl.col("cells").list.contains(self._headers[0]) & pl.col("raw").str.contains("Watt", literal=True)
         cells_ = cells_.filter(~header)
@@ -62,7 +74,9 @@ class _Reader:
         # Lines before the table (the description of the CPU) are no rows; among the rows they are damage.
         number = pl.col("raw").str.contains(r"^\s*[-\d.]+[\t ]+[-\d.]+[\t ]")
         odd = cells_.filter(~regular & number).select("line", "raw")
-        raw = cells_.filter(regular).select("line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names)))
+        raw = cells_.filter(regular).select(
+            "line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names))
+        )
         last = block.first_line + block.count - 1 if not block.terminated else -1
         rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
         rejects = [table.whole_lines(odd, rule)]
@@ -92,18 +106,24 @@ class _Reader:
         watts = [Field(c, h, "power_w", "W") for h in _WATTS if (c := self._column(h))]
         rejects = table.without_time(lost, watts, Field(time, _TIME, "ts_utc"))
         raw = raw.filter(pl.col("ts_utc").is_not_null())
-        # Lines of one round carry stamps some microseconds apart: a step is one between rounds.
-        us = raw["ts_utc"].dt.timestamp("us")
-        rounds = pl.DataFrame({"us": us.unique().sort()}).with_columns(step=pl.col("us").diff())
-        if self._last_us is not None and rounds.height:
-            rounds = rounds.with_columns(step=pl.coalesce("step", pl.col("us") - self._last_us))
-        far = rounds["step"].drop_nulls().max()
-        steps = rounds.with_columns(step=pl.when(pl.col("step") > 0.01 * float(str(far or 0))).then("step"))
-        steps = steps.with_columns(step=pl.col("step").forward_fill()).with_columns(step=pl.coalesce("step", pl.col("step").median()))
-        raw = raw.with_columns(us=us).join(steps, on="us", how="left", maintain_order="left")
-        if len(us):
-            self._last_us = int(str(us.max()))
+        us = raw["ts_utc"].dt.timestamp("us").alias("us")
+        raw = raw.with_columns(us).join(self._steps(us), on="us", how="left", maintain_order="left")
         return raw.with_columns(span_s=pl.col("step") / 1e6).drop("us", "step"), rejects
+
+    def _steps(self, us: pl.Series) -> pl.DataFrame:
+        """Return ``us, step``: lines of one round carry stamps some microseconds apart, a step is one between rounds."""
+        stamps_ = pl.DataFrame({"us": us.unique().sort()})
+        gap = pl.col("us") - pl.col("us").shift(1, fill_value=self._last_us)
+        stamps_ = stamps_.with_columns(gap=gap)
+        opens = pl.col("gap").is_null() | (pl.col("gap") > SAME_ROUND * pl.col("gap").max())
+        rounds = stamps_.filter(opens).select("us", start="us")
+        step = pl.col("start") - pl.col("start").shift(1, fill_value=self._last_us)
+        rounds = rounds.with_columns(step=step).with_columns(step=pl.coalesce("step", pl.col("step").median()))
+        if rounds.height:
+            self._last_us = int(rounds["start"][-1])
+        return stamps_.join(rounds, on="us", how="left", maintain_order="left").select(
+            "us", pl.col("step").forward_fill()
+        )
 
     def _groups(self, raw: pl.DataFrame) -> Iterator[tuple[wide.Group, pl.DataFrame]]:
         """Yield the devices with their rows: the summary's line stands for the machine, others for their package."""
@@ -130,7 +150,10 @@ class _Reader:
                     fields.append(Field(temperature, "PkgTmp", "temperature_c", "C"))
                 if rows.height:
                     channel = Channel(domain.device, domain.scope, kind="mean")
-                    yield wide.Group(channel, tuple(fields), domain.scope), rows.with_columns(device=pl.lit(domain.device))
+                    yield (
+                        wide.Group(channel, tuple(fields), domain.scope),
+                        rows.with_columns(device=pl.lit(domain.device)),
+                    )
 
 
 ADAPTER = Adapter(

@@ -23,8 +23,8 @@ COLUMNS = (
     "task_name", "timestamp", "project_name", "run_id", "experiment_id", "duration", "emissions", "emissions_rate",
     "cpu_power", "gpu_power", "ram_power", "cpu_energy", "gpu_energy", "ram_energy", "energy_consumed",
     "water_consumed", "country_name", "country_iso_code", "region", "cloud_provider", "cloud_region", "os",
-    "python_version", "codecarbon_version", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "longitude", "latitude", "ram_total_size",
-    "tracking_mode", "cpu_utilization_percent", "gpu_utilization_percent", "ram_utilization_percent", "ram_used_gb",
+    "python_version", "codecarbon_version", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "longitude", "latitude",
+    "ram_total_size", "tracking_mode", "cpu_utilization_percent", "gpu_utilization_percent", "ram_utilization_percent", "ram_used_gb",
     "on_cloud", "pue", "wue",
 )  # fmt: skip
 """Every column that a version from 0.0.9 to 3.3.2 writes."""

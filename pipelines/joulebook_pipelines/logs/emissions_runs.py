@@ -94,8 +94,8 @@ def overlaps(runs: pl.DataFrame) -> pl.DataFrame:
     polars.DataFrame
         The runs with ``group`` (runs that overlap share it), ``members`` and ``machines`` in it, ``first`` (the
         longest, which stands for the machine), ``agree`` (the group can be one machine: all of it lies within the
-        longest, and none used more) and ``lane``: 0 for runs alone and for those that stand for their machine, else a number that
-        runs at one time do not share.
+        longest, and none used more) and ``lane``: 0 for runs alone and for those that stand for their machine, else
+        a number that runs at one time do not share.
     """
     runs = runs.with_row_index("i").sort("start_utc", "end_utc", "i")
     reach = pl.col("end_utc").cum_max().shift(1) - pl.duration(milliseconds=round(SHORT_OVERLAP_S * 1e3))

@@ -38,8 +38,9 @@ def gather(
     tuple of polars.DataFrame
         ``line, device, ts_utc`` and quantities, in the order of the rows; and the rejects.
     """
+    nothing = pl.DataFrame(schema={"line": pl.Int64, "device": pl.String, "ts_utc": schema.UTC})
     if entries.is_empty():
-        return pl.DataFrame(schema={"line": pl.Int64, "device": pl.String, "ts_utc": schema.UTC}), table.no_rejects()
+        return nothing, table.no_rejects()
     told = _with_numbers(entries)
     again = pl.int_range(pl.len()).over("row", "quantity") > 0
     why = (
@@ -50,6 +51,8 @@ def gather(
     told = told.with_columns(rule=why)
     rejects = [rejected(told.filter(pl.col("rule").is_not_null()), pl.col("rule"))]
     good = told.filter(pl.col("rule").is_null())
+    if good.is_empty():
+        return nothing, pl.concat(rejects)
     wide, broken = _judged(_wide(good), scopes, never_zero)
     if broken.height:
         rejects.append(rejected(good.join(broken, on=["row", "quantity"], how="inner"), pl.col("rule_broken")))
@@ -71,7 +74,9 @@ def _with_numbers(entries: pl.DataFrame) -> pl.DataFrame:
     for (quantity, unit), mine in entries.group_by("quantity", "unit", maintain_order=True):
         name, unit_ = str(quantity), str(unit)
         if name in cells.TEXT_QUANTITIES:
-            frames.append(mine.with_columns(number=pl.lit(None, pl.Float64), text=cells.number(pl.col("raw"), name, unit_)))
+            frames.append(
+                mine.with_columns(number=pl.lit(None, pl.Float64), text=cells.number(pl.col("raw"), name, unit_))
+            )
             continue
         value = pl.coalesce(cells.number(pl.col("raw"), name, unit_), cells.with_own_unit(pl.col("raw"), name))
         frames.append(mine.with_columns(number=value, text=pl.lit(None, pl.String)))

@@ -107,7 +107,10 @@ class Splitter:
     def _spoilt(made: Header, current: Header) -> bool:
         if len(made.names) != len(current.names):
             shared = set(made.names) & set(current.names)
-            return len(shared) < len(made.names) <= len(shared) + SPOILT_WORDS and abs(len(made.names) - len(current.names)) == 1
+            return (
+                len(shared) < len(made.names) <= len(shared) + SPOILT_WORDS
+                and abs(len(made.names) - len(current.names)) == 1
+            )
         differing = sum(a != b for a, b in zip(made.names, current.names, strict=True))
         return 0 < differing <= SPOILT_WORDS
 
@@ -116,7 +119,9 @@ class Splitter:
         text = pl.col("raw").str.strip_chars()
         if self._rest:
             pattern = r"^" + r"(\S+)\s+" * (width - 1) + r"(.*)$"
-            parts = rows.with_columns(text.str.extract_groups(pattern).struct.rename_fields(names).alias("_s")).unnest("_s")
+            parts = rows.with_columns(text.str.extract_groups(pattern).struct.rename_fields(names).alias("_s")).unnest(
+                "_s"
+            )
             regular = pl.col("c0").is_not_null()
             return table.Raw(parts.filter(regular), parts.filter(~regular).select("line", "raw"))
         parts = rows.with_columns(_s=text.str.replace_all(r"\s+", " ").str.split(" "))

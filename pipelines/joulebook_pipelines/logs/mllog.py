@@ -34,7 +34,9 @@ def events(block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
     lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.contains(TAG, literal=True))
     body = pl.col("raw").str.extract(TAG + r"\s+(\{.*\})\s*$")
     found = lines.with_columns(body=body).with_columns(
-        time_ms=pl.col("body").str.extract(r'"time_ms"\s*:\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*[,}]').cast(pl.Float64, strict=False),
+        time_ms=pl.col("body")
+        .str.extract(r'"time_ms"\s*:\s*(-?[\d.]+(?:[eE][+-]?\d+)?)\s*[,}]')
+        .cast(pl.Float64, strict=False),
         key=pl.col("body").str.extract(r'"key"\s*:\s*"([^"]*)"'),
         value=pl.col("body").str.extract(r'"value"\s*:\s*("(?:[^"\\]|\\.)*"|\{[^{}]*\}|[^,{}]+)'),
         metadata=pl.col("body").str.extract(r'"metadata"\s*:\s*(\{[^{}]*\}|"[^"]*")'),

@@ -21,7 +21,6 @@ _HALF_DAY_US = 43_200_000_000
 _DAY_US = 86_400_000_000
 
 
-
 @dataclass(frozen=True)
 class Dialect:
     """What a monitor prints.
@@ -90,7 +89,11 @@ class _Reader:
         cut = table.no_rejects()
         if not block.terminated and lines.height > 1:
             last, before = lines.tail(1), lines.head(lines.height - 1)
-            usual = before.filter(~pl.col("raw").str.strip_chars_start().str.starts_with("#"))["raw"].str.len_chars().tail(50)
+            usual = (
+                before.filter(~pl.col("raw").str.strip_chars_start().str.starts_with("#"))["raw"]
+                .str.len_chars()
+                .tail(50)
+            )
             if len(usual) and len(last["raw"][0].rstrip()) < int(str(usual.min() or 0)):
                 lines, cut = before, table.whole_lines(last, "last-line-cut")
         lines = lines.with_columns(stamp=pl.lit(None, pl.String), whole="raw")
@@ -101,7 +104,7 @@ class _Reader:
             else:
                 own = lines.select(stamp.is_not_null() & (rest.str.strip_chars() == "")).to_series()
                 lines = lines.with_columns(stamp=pl.when(own).then(stamp), _own=own)
-                lines = lines.with_columns(pl.col("stamp").forward_fill().fill_null(self.last_stamp))
+                lines = lines.with_columns(pl.col("stamp").forward_fill().fill_null(pl.lit(self.last_stamp, pl.String)))
                 self.last_stamp = lines["stamp"][-1] if lines.height else self.last_stamp
                 lines = lines.filter(~pl.col("_own")).drop("_own")
         lines = lines.filter(pl.col("raw").str.strip_chars() != "")
@@ -161,13 +164,15 @@ class _Reader:
             text = pl.concat_str(pl.col(places["date"]), time, separator=" ")
             return self.clock.to_utc(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series())
         text = pl.concat_str(pl.lit((self.log.options.date or "").replace("-", "") + " "), time)
-        return self.clock.to_utc(self._over_midnight(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series()))
+        return self.clock.to_utc(
+            self._over_midnight(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series())
+        )
 
     def _over_midnight(self, naive: pl.Series) -> pl.Series:
         """Add a day wherever the time of day falls back to the morning."""
         us = naive.to_physical().cast(pl.Int64)
         known = us.forward_fill()
-        before = known.shift(1, fill_value=self.last_us)
+        before = known.shift(1).fill_null(pl.lit(self.last_us, pl.Int64))
         passed = ((known - before) < -_HALF_DAY_US).fill_null(value=False).cast(pl.Int64).cum_sum() + self.days
         if len(known) and known[-1] is not None:
             self.last_us, self.days = int(known[-1]), int(passed[-1])
@@ -190,7 +195,9 @@ class _Reader:
         for row in raw.unique("device", keep="first", maintain_order=True).iter_rows(named=True):  # one row per device
             device = row["device"]
             if device not in self.seen:
-                model = (row[max(places.values(), key=lambda c: int(c[1:]))] or "").strip() if self.dialect.process else ""
+                model = (
+                    (row[max(places.values(), key=lambda c: int(c[1:]))] or "").strip() if self.dialect.process else ""
+                )
                 window_s = None if scope == "part" else self.log.options.window_s
                 kind = "instant" if window_s is None else "mean"
                 self.seen[device] = Channel(device, scope, model, kind=kind, window_s=window_s)
@@ -206,7 +213,9 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
     LogRefusedError
         It has no times, or its times need a zone or a date that nobody says.
     """
-    stripped = [re.sub(r"^[^#]*#", "#", line) if "#" in line else re.sub(r"^.*?\s(?=ID\s)", "", line) for line in log.head.lines]
+    stripped = [
+        re.sub(r"^[^#]*#", "#", line) if "#" in line else re.sub(r"^.*?\s(?=ID\s)", "", line) for line in log.head.lines
+    ]
     start = hash_table.first(stripped)
     if start is None:
         raise LogRefusedError(f"{log.name}: the table has no header line that names its columns; {dialect.cure}")
@@ -225,8 +234,12 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
     else:
         collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
         if collector is None:
-            raise LogRefusedError(f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}")
-    if not any(h in dialect.quantities and dialect.quantities[h][0] in {"power_w", "energy_counter_j"} for h in start.names):
+            raise LogRefusedError(
+                f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}"
+            )
+    if not any(
+        h in dialect.quantities and dialect.quantities[h][0] in {"power_w", "energy_counter_j"} for h in start.names
+    ):
         findings = (*findings, Finding(
             "no-power-column", Severity.WARNING, log.name,
             "The log has no column of power: it says nothing about energy. Utilisation and memory are read.",

@@ -55,36 +55,34 @@ def _split_header(line: str) -> list[str]:
 
 
 def is_header(line: str) -> bool:
+    """Tell whether a line names fields of the query."""
     names = [c.split(" [")[0].lower() for c in _split_header(line)]
     known = sum(n in QUANTITIES for n in names)
     return known >= 1 and ("timestamp" in names or any("." in n and n in QUANTITIES for n in names))
 
 
 def sniff(head: Head) -> bool:
+    """Tell whether a file has such a header, or looks like such a table without one."""
     return any(is_header(line) for line in head.lines[:200]) or bool(_HEADERLESS.match(head.lines[0]))
 
 
 def from_header(line: str, name: str) -> Layout:
+    """Return the columns that a header line names.
+
+    Raises
+    ------
+    LogRefusedError
+        There is no time among them.
+    """
     headers = _split_header(line)
     keys = [h.split(" [")[0].strip().lower() for h in headers]
     columns = tuple(f"c{i}" for i in range(len(headers)))
     if "timestamp" not in keys:
         raise LogRefusedError(
-            f"{name}: has no timestamp column ({', '.join(headers)}); without times there is no energy. Log again with --query-gpu=timestamp,…"
+            f"{name}: has no timestamp column ({', '.join(headers)}); without times there is no energy. "
+            "Log again with --query-gpu=timestamp,…"
         )
-    fields: list[Field] = []
-    others: list[Field] = []
-    # The order of the table, not of the file, decides which of two fields of one quantity is the main one.
-    for key in QUANTITIES:
-        for column, header, found in zip(columns, headers, keys, strict=True):
-            if found != key:
-                continue
-            quantity, unit = QUANTITIES[key]
-            made = Field(column, header, quantity, _unit_of(header) or unit, required=quantity == "power_w")
-            if all(f.quantity != quantity for f in fields):
-                fields.append(made)
-            elif quantity == "power_w":
-                others.append(made)
+    fields, others = _fields(columns, headers, keys)
 
     def first(choices: tuple[str, ...]) -> str | None:
         return next((c for want in choices for c, k in zip(columns, keys, strict=True) if k == want), None)
@@ -93,6 +91,25 @@ def from_header(line: str, name: str) -> Layout:
         columns, tuple(headers), columns[keys.index("timestamp")], tuple(fields), tuple(others),
         first(_INDEX), first(_UUID), first(_BUS), first(_MODEL), first(("driver_version",)),
     )  # fmt: skip
+
+
+def _fields(columns: tuple[str, ...], headers: list[str], keys: list[str]) -> tuple[list[Field], list[Field]]:
+    """Return the main field of each quantity, and further power fields of the same board.
+
+    The order of :data:`QUANTITIES`, not that of the file, decides which of two fields is the main one.
+    """
+    fields: list[Field] = []
+    others: list[Field] = []
+    for key, (quantity, unit) in QUANTITIES.items():
+        for column, header, found in zip(columns, headers, keys, strict=True):
+            if found != key:
+                continue
+            made = Field(column, header, quantity, _unit_of(header) or unit, required=quantity == "power_w")
+            if all(f.quantity != quantity for f in fields):
+                fields.append(made)
+            elif quantity == "power_w":
+                others.append(made)
+    return fields, others
 
 
 def _unit_of(header: str) -> str:

@@ -82,14 +82,30 @@ _IPMI = {
 }  # fmt: skip
 _RAPL = re.compile(r"^node_rapl_(package|dram|core|uncore|psys)_joules_total$")
 _KEPLER = re.compile(r"^kepler_node_(package|dram|core|uncore|platform|gpu|other|other_host_components)_joules_total$")
-_KEPLER_ZONE = re.compile(r"^kepler_node_cpu_(joules_total|watts|active_watts|idle_watts|active_joules_total|idle_joules_total)$")
+_KEPLER_ZONE = re.compile(
+    r"^kepler_node_cpu_(joules_total|watts|active_watts|idle_watts|active_joules_total|idle_joules_total)$"
+)
 _FIRST_KEPLER = "node_package_energy_millijoule"
-_SCAPHANDRE = {"scaph_host_power_microwatts": "host", "scaph_socket_power_microwatts": "socket", "scaph_domain_power_microwatts": "domain"}
+_SCAPHANDRE = {
+    "scaph_host_power_microwatts": "host",
+    "scaph_socket_power_microwatts": "socket",
+    "scaph_domain_power_microwatts": "domain",
+}
 
 _PROCESSES = re.compile(r"(_|^)(pod|container|process|vm|libvirt)_")
 _ENERGY = re.compile(r"power|watt|joule|energy", re.IGNORECASE)
 
-_PREFIXES = ("DCGM_FI_", "dcgm_", "nvidia_smi_", "nvidia_gpu_", "ipmi_", "node_rapl_", "kepler_", "scaph_", _FIRST_KEPLER)
+_PREFIXES = (
+    "DCGM_FI_",
+    "dcgm_",
+    "nvidia_smi_",
+    "nvidia_gpu_",
+    "ipmi_",
+    "node_rapl_",
+    "kepler_",
+    "scaph_",
+    _FIRST_KEPLER,
+)
 
 
 def looks_known(name: str) -> bool:
@@ -110,7 +126,9 @@ def says_energy(name: str) -> bool:
 def card_key(labels: Labels) -> tuple[str, str]:
     """Return the identifier and the number of the card that a series is about, ``""`` where it has none."""
     uuid = next((labels[k] for k in ("UUID", "uuid", "gpu_uuid") if labels.get(k)), "")
-    number = next((labels[k] for k in ("gpu", "index", "gpu_index", "gpu_id", "minor_number") if labels.get(k, "").isdigit()), "")
+    number = next(
+        (labels[k] for k in ("gpu", "index", "gpu_index", "gpu_id", "minor_number") if labels.get(k, "").isdigit()), ""
+    )
     if not number:
         found = re.fullmatch(r"nvidia(\d+)|card(\d+)", labels.get("device", ""))
         number = (found[1] or found[2]) if found else ""
@@ -152,7 +170,11 @@ def in_labels(name: str, labels: Labels) -> tuple[tuple[str, Meaning], ...]:
     if name != _FIRST_KEPLER:
         return ()
     index = {"index": labels.get("pkg_id", "")}
-    told = [(k, _domain(k, index, "energy_counter_j", "mJ")) for k in ("dram", "core", "uncore") if labels.get(k, "0") not in {"0", ""}]
+    told = [
+        (k, _domain(k, index, "energy_counter_j", "mJ"))
+        for k in ("dram", "core", "uncore")
+        if labels.get(k, "0") not in {"0", ""}
+    ]
     return tuple((k, m[0]) for k, m in told if m)
 
 
@@ -162,7 +184,11 @@ def _sensor(name: str, unit: str) -> tuple[Meaning, ...]:
         # Without a sensor's name a controller's power is that of its machine; other unnamed quantities say nothing.
         return (Meaning("node", "node", quantity, canonical, 2, "ipmi"),) if quantity == "power_w" else ()
     found = sensors.classify(name, unit)
-    return () if found is None else (Meaning(found.device, found.scope, found.quantity, found.unit, 1, sensors.slug(name)),)
+    return (
+        ()
+        if found is None
+        else (Meaning(found.device, found.scope, found.quantity, found.unit, 1, sensors.slug(name)),)
+    )
 
 
 def _domain(zone: str, labels: Labels, quantity: str, unit: str) -> tuple[Meaning, ...]:
@@ -188,12 +214,16 @@ def _kepler(what: str, labels: Labels) -> tuple[Meaning, ...]:
         return (Meaning(f"other{tail}", "part", "energy_counter_j", "J", 0, "kepler"),)
     socket = re.search(r"(\d+)$", labels.get("package", labels.get("core", "")))
     found = rapl.domain(what, int(socket[1]) if socket else None)
-    return () if found is None else (Meaning(f"{found.device}{tail}", found.scope, "energy_counter_j", "J", 0, "kepler"),)
+    return (
+        () if found is None else (Meaning(f"{found.device}{tail}", found.scope, "energy_counter_j", "J", 0, "kepler"),)
+    )
 
 
 def _kepler_zone(what: str, labels: Labels) -> tuple[Meaning, ...]:
     quantity, unit = ("energy_counter_j", "J") if what.endswith("joules_total") else ("power_w", "W")
-    told = _domain(re.sub(r"-\d+$", "", labels.get("zone", "")), {**labels, "index": labels.get("index", "")}, quantity, unit)
+    told = _domain(
+        re.sub(r"-\d+$", "", labels.get("zone", "")), {**labels, "index": labels.get("index", "")}, quantity, unit
+    )
     mode = re.match(r"active|idle", what)
     if told and mode:  # shares of the zone's whole, which is there as well
         return (Meaning(f"{told[0].device}/{mode[0]}", "part", quantity, unit, 0, "kepler"),)

@@ -105,10 +105,18 @@ def _as_said(log: Log, quantity: str, one: Series) -> Meaning:
     uuid, number = prometheus_names.card_key(one.labels)
     device = log.options.device or (f"gpu:{number}" if number else "node" if log.options.scope == "node" else "reading")
     scope = log.options.scope or ("board" if device.startswith("gpu:") else "node" if device == "node" else "")
-    units = {"power_w": "W", "energy_counter_j": "J", "energy_j": "J", "temperature_c": "C", "utilization_ratio": "ratio"}
+    units = {
+        "power_w": "W",
+        "energy_counter_j": "J",
+        "energy_j": "J",
+        "temperature_c": "C",
+        "utilization_ratio": "ratio",
+    }
     unit = log.options.units.get(quantity) or units.get(quantity)
     if unit is None:
-        raise LogRefusedError(f'{log.name}: {quantity} of {one.name!r} needs its unit; add units = {{ {quantity} = "…" }}')
+        raise LogRefusedError(
+            f'{log.name}: {quantity} of {one.name!r} needs its unit; add units = {{ {quantity} = "…" }}'
+        )
     return Meaning(device, scope, quantity, unit, 0, uuid or "said")
 
 
@@ -125,7 +133,9 @@ class _Cards:
             if uuid and number:
                 self._numbers.setdefault(key, number)
             if uuid or number:
-                model = next((one.labels[k] for k in ("modelName", "name", "product_name", "gpu_model") if one.labels.get(k)), "")
+                model = next(
+                    (one.labels[k] for k in ("modelName", "name", "product_name", "gpu_model") if one.labels.get(k)), ""
+                )
                 if model and one.name and (prometheus_names.looks_known(one.name)):
                     self._models.setdefault((key[0], uuid or number), model)
 
@@ -164,7 +174,10 @@ def _hosts(log: Log, told: list[_Told]) -> tuple[list[_Told], list[Finding]]:
             "other-hosts", Severity.NOTE, log.name,
             f"The file holds series of {len(hosts)} hosts; those of {log.options.host} are read.", {"hosts": hosts},
         )]  # fmt: skip
-    apart = [replace(t, meaning=replace(t.meaning, device=f"{t.meaning.device}@{t.host}" if t.host else t.meaning.device)) for t in told]
+    apart = [
+        replace(t, meaning=replace(t.meaning, device=f"{t.meaning.device}@{t.host}" if t.host else t.meaning.device))
+        for t in told
+    ]
     return apart, [Finding(
         "several-hosts", Severity.WARNING, log.name,
         f"The file holds series of {len(hosts)} hosts ({', '.join(hosts[:5])}), so its sums are over all of them. To tell their runs "
@@ -181,7 +194,11 @@ def _main_and_others(told: list[_Told]) -> list[_Told]:
     for t in told:
         key, mine = (t.meaning.device, t.meaning.quantity), (t.meaning.rank, t.meaning.name)
         best[key] = min(best.get(key, mine), mine)
-    whole = {t.host for t in told if t.meaning.scope == "node" and t.meaning.quantity == "power_w" and t.meaning.device.startswith("node")}
+    whole = {
+        t.host
+        for t in told
+        if t.meaning.scope == "node" and t.meaning.quantity == "power_w" and t.meaning.device.startswith("node")
+    }
     made = []
     for t in told:
         meaning = t.meaning
@@ -197,17 +214,29 @@ def _main_and_others(told: list[_Told]) -> list[_Told]:
 def _once(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding]]:
     """Count a board once where its power comes with each slice of it or each pod on it; take out DCGM's blanks."""
     number = pl.col("raw").cast(pl.Float64, strict=False)
-    blank = found.select(pl.col("header").str.starts_with("DCGM_") & (number >= BLANK_FROM)).to_series().fill_null(value=False)
+    blank = (
+        found.select(pl.col("header").str.starts_with("DCGM_") & (number >= BLANK_FROM))
+        .to_series()
+        .fill_null(value=False)
+    )
     rejects = [table.no_rejects(), entries.rejected(found.filter(blank), "error-code")]
     found = found.filter(~blank)
     key = ["device", "quantity", "ts_utc"]
     # A number comes before NaN, and the first series before the others.
-    found = found.with_columns(_nan=number.fill_nan(None).is_null()).sort("ts_utc", "device", "quantity", "_nan", maintain_order=True)
+    found = found.with_columns(_nan=number.fill_nan(None).is_null()).sort(
+        "ts_utc", "device", "quantity", "_nan", maintain_order=True
+    )
     again = found.select((pl.int_range(pl.len()).over(key) > 0) & pl.col("ts_utc").is_not_null()).to_series()
     if not again.any():
         return found.drop("_nan"), pl.concat(rejects), []
     same = pl.col("raw") == pl.col("raw").first().over(key)
-    rule = pl.when(same).then(pl.lit("repeated-series")).when("_nan").then(pl.lit("no-value")).otherwise(pl.lit("conflicting-series"))
+    rule = (
+        pl.when(same)
+        .then(pl.lit("repeated-series"))
+        .when("_nan")
+        .then(pl.lit("no-value"))
+        .otherwise(pl.lit("conflicting-series"))
+    )
     found = found.with_columns(rule=rule)
     gone = found.filter(again)
     rejects.append(entries.rejected(gone, pl.col("rule")))
@@ -220,9 +249,13 @@ def _once(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding
 
 
 def _channels(log: Log, told: list[_Told], good: pl.DataFrame) -> list[Channel]:
-    powered = set(good.filter(pl.col("power_w").is_not_null())["device"].unique()) if "power_w" in good.columns else set()
+    powered = (
+        set(good.filter(pl.col("power_w").is_not_null())["device"].unique()) if "power_w" in good.columns else set()
+    )
     counted = (
-        set(good.filter(pl.col("energy_counter_j").is_not_null())["device"].unique()) if "energy_counter_j" in good.columns else set()
+        set(good.filter(pl.col("energy_counter_j").is_not_null())["device"].unique())
+        if "energy_counter_j" in good.columns
+        else set()
     )
     made: dict[str, Channel] = {}
     ordered = sorted(told, key=lambda t: (t.meaning.quantity != "power_w", t.meaning.rank))
@@ -230,14 +263,18 @@ def _channels(log: Log, told: list[_Told], good: pl.DataFrame) -> list[Channel]:
         device = t.meaning.device
         if device in made:
             continue
-        window_s = log.options.window_s or (boards.power_window_s(t.model, t.meaning.field) if t.meaning.field else None)
+        window_s = log.options.window_s or (
+            boards.power_window_s(t.model, t.meaning.field) if t.meaning.field else None
+        )
         kind = "counter" if device in counted - powered else "instant" if window_s is None else "mean"
         made[device] = Channel(device, t.meaning.scope, t.model, t.uuid, kind, window_s if kind == "mean" else None)
     return [made[d] for d in sorted(made)]
 
 
 def _about(log: Log, strangers: list[Series]) -> list[Finding]:
-    inside = sorted({s.name for s in strangers if prometheus_names.about_processes(s.name) and prometheus_names.says_energy(s.name)})
+    inside = sorted(
+        {s.name for s in strangers if prometheus_names.about_processes(s.name) and prometheus_names.says_energy(s.name)}
+    )
     names = sorted({s.name for s in strangers if s.name not in inside and prometheus_names.says_energy(s.name)})
     found = []
     if inside:
@@ -257,7 +294,9 @@ def _about(log: Log, strangers: list[Series]) -> list[Finding]:
 def _nothing_known(log: Log, series: Sequence[Series]) -> str:
     names = list(dict.fromkeys(s.name or "(no name)" for s in series))
     shown = ", ".join(names[:6]) + (" …" if len(names) > 6 else "")
-    key = next((s.name for s in series if prometheus_names.says_energy(s.name)), None) or ("*" if "(no name)" in names else "METRIC")
+    key = next((s.name for s in series if prometheus_names.says_energy(s.name)), None) or (
+        "*" if "(no name)" in names else "METRIC"
+    )
     return (
         f"{log.name}: no series of a known exporter: {shown or 'none at all'}. If one is a power, add to this [[source]] "
         f'columns = {{ power_w = "{key}" }}, units = {{ power_w = "W" }} and scope = "…"'

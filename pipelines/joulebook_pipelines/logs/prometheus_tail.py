@@ -46,7 +46,11 @@ def set_aside(found: pl.DataFrame, name: str) -> tuple[pl.DataFrame, pl.DataFram
         )
         for device, count, seconds in cuts.select("device", "count", "seconds").iter_rows()
     ]  # fmt: skip
-    return marked.filter(~pl.col("_gone")).drop("_gone", "cut", "count", "seconds"), entries.rejected(gone, "stale-tail"), findings
+    return (
+        marked.filter(~pl.col("_gone")).drop("_gone", "cut", "count", "seconds"),
+        entries.rejected(gone, "stale-tail"),
+        findings,
+    )
 
 
 def _cuts(found: pl.DataFrame) -> pl.DataFrame:
@@ -56,11 +60,18 @@ def _cuts(found: pl.DataFrame) -> pl.DataFrame:
     runs = (
         told.with_columns(run=pl.struct("device", "quantity", "raw").rle_id())
         .group_by("run", maintain_order=True)
-        .agg(pl.col("device", "quantity", "raw").first(), n=pl.len(), begin=pl.col("ts_utc").first(), end=pl.col("ts_utc").last())
+        .agg(
+            pl.col("device", "quantity", "raw").first(),
+            n=pl.len(),
+            begin=pl.col("ts_utc").first(),
+            end=pl.col("ts_utc").last(),
+        )
         .with_columns(seconds=(pl.col("end") - pl.col("begin")).dt.total_microseconds() / 1e6)
     )
     series = ["device", "quantity"]
-    step = (told.group_by(series).agg(pl.col("ts_utc").diff().median().dt.total_microseconds() / 1e6)).rename({"ts_utc": "step"})
+    step = (told.group_by(series).agg(pl.col("ts_utc").diff().median().dt.total_microseconds() / 1e6)).rename(
+        {"ts_utc": "step"}
+    )
     ends = runs.with_columns(
         longest_other=pl.col("seconds").slice(0, pl.len() - 1).max().over(series), others=pl.len().over(series) - 1,
     ).group_by(series, maintain_order=True).last().join(step, on=series)  # fmt: skip

@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-DEFAULT_RANGE_J = {"package": 262_143.328850, "dram": 65_712.999613, "part": 262_143.328850, "dc": 262_143.328850}
-"""Where the 32-bit counters of powercap usually wrap [J] (``max_energy_range_uj`` of Intel servers), by scope. Only
-for messages: a wrap is corrected by the range that the file or study.toml gives."""
-
 
 @dataclass(frozen=True)
 class Domain:
@@ -26,7 +22,7 @@ class Domain:
 
 
 _PATTERNS = (
-    (r"^(?:psys|platform|energy[-_]psys|syswatt|sys)$", "platform", "dc"),
+    (r"^(?:psys|platform|energy[-_]psys|syswatt)$", "platform", "dc"),
     (r"^(?:package|pkg|energy[-_]pkg|processor|pkgwatt|pkg_j|socket|cpu)$", "cpu", "package"),
     (r"^(?:dram|ram|energy[-_]ram|energy[-_]dram|ramwatt|ram_j|memory)$", "dram", "dram"),
     (r"^(?:cores?|pp0|energy[-_]cores|corwatt|cor_j|ia)$", "core", "part"),

@@ -58,7 +58,9 @@ def stamping(log: Log, form: StampForm, line: int, sample: str, *, start: dateti
         The stamps carry no zone and study.toml names none.
     """
     if form.pattern != "relative":
-        return Stamping(lambda text: stamps.parse(text, form), stamps.localiser(form, log.options, log.name, line, sample))
+        return Stamping(
+            lambda text: stamps.parse(text, form), stamps.localiser(form, log.options, log.name, line, sample)
+        )
     if start is None and log.options.date is None:
         return Stamping(lambda text: stamps.parse(text, form), Localiser(None), (unknown_start(log),))
     since = start or datetime.fromisoformat(str(log.options.date))

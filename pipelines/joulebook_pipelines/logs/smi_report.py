@@ -54,7 +54,14 @@ KNOWN = frozenset({*POWERS, *PARTS, *OTHERS})
 NAMING = {"product name": "model", "gpu uuid": "uuid", "uuid": "uuid"}
 """Entries that say which card it is."""
 
-SCHEMA = {"card": pl.Int64, "line": pl.Int64, "bus": pl.String, "ts_utc": pl.Datetime("us", "UTC"), "key": pl.String, "raw": pl.String}
+SCHEMA = {
+    "card": pl.Int64,
+    "line": pl.Int64,
+    "bus": pl.String,
+    "ts_utc": pl.Datetime("us", "UTC"),
+    "key": pl.String,
+    "raw": pl.String,
+}
 """One entry of a report: ``card`` counts the reports on cards through the file."""
 
 
@@ -102,11 +109,17 @@ class Cards:
         other = {k: q for k, (q, _) in OTHERS.items()}
         units = {k: u for k, (_, u) in OTHERS.items()}
         quantity = pl.col("key").replace_strict(other, default="power_w", return_dtype=pl.String)
-        return pl.col("card_device") + suffix, quantity, pl.col("key").replace_strict(units, default="W", return_dtype=pl.String)
+        return (
+            pl.col("card_device") + suffix,
+            quantity,
+            pl.col("key").replace_strict(units, default="W", return_dtype=pl.String),
+        )
 
     def _channels(self, found: pl.DataFrame, known: pl.DataFrame) -> tuple[Channel, ...]:
         naming: dict[str, dict[str, str]] = {}
-        told = found.filter(pl.col("key").is_in(list(NAMING))).unique(["card_device", "key"], keep="first", maintain_order=True)
+        told = found.filter(pl.col("key").is_in(list(NAMING))).unique(
+            ["card_device", "key"], keep="first", maintain_order=True
+        )
         for device, key, raw in told.select("card_device", "key", "raw").iter_rows():  # a few rows a card
             naming.setdefault(device, {}).setdefault(NAMING[key], raw)
         fresh = []
@@ -119,7 +132,9 @@ class Cards:
             if part:
                 fresh.append(Channel(device, "part", name.get("model", ""), name.get("uuid", "")))
                 continue
-            window_s = self.log.options.window_s or boards.power_window_s(name.get("model", ""), self.main.get(card, ""))
+            window_s = self.log.options.window_s or boards.power_window_s(
+                name.get("model", ""), self.main.get(card, "")
+            )
             kind = "instant" if window_s is None else "mean"
             fresh.append(Channel(device, "board", name.get("model", ""), name.get("uuid", ""), kind, window_s))
         return tuple(fresh)

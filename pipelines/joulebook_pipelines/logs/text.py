@@ -57,14 +57,14 @@ class Head:
 
 @dataclass(frozen=True)
 class Block:
-    """Whole lines of a file.
+    r"""Whole lines of a file.
 
     Parameters
     ----------
     first_line
         Physical number of the first line, from 1.
     data
-        UTF-8 with ``\\n`` line ends; ends with ``\\n`` always.
+        UTF-8 with ``\n`` line ends; ends with ``\n`` always.
     terminated
         False for the last block of a file whose last line has no end.
     """
@@ -206,7 +206,7 @@ def _apart(block: Block) -> tuple[Block, ...]:
 
 
 def _utf8_pieces(file: IO[bytes], encoding: str, size: int) -> Iterator[bytes]:
-    """Yield UTF-8 with ``\\n`` line ends and without a byte-order mark, in pieces that may end inside a line."""
+    r"""Yield UTF-8 with ``\n`` line ends and without a byte-order mark, in pieces that may end inside a line."""
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
     first, carry = True, b""
     while True:

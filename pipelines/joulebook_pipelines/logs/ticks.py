@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-
 APART = 5.0
 """Steps between ticks are at least this much longer than steps inside one; otherwise the lines are of one device."""
 

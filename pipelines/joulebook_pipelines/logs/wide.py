@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from joulebook import rules
@@ -130,10 +131,14 @@ class Reader:
             return None
         if any(not (frame[c] == word).all() for c, word in sheet.labels.items()):
             return None
-        if any((frame[f.column] >= sheet.beyond[f.quantity][0]).any() for f in sheet.fields if f.quantity in sheet.beyond):
+        if any(
+            (frame[f.column] >= sheet.beyond[f.quantity][0]).any() for f in sheet.fields if f.quantity in sheet.beyond
+        ):
             return None
         frame = self._timed(frame)
-        if frame["ts_utc"].null_count() or any(bool((frame[f.column].abs() >= cells.OVER_RANGE).any()) for f in sheet.fields):
+        if frame["ts_utc"].null_count() or any(
+            bool((frame[f.column].abs() >= cells.OVER_RANGE).any()) for f in sheet.fields
+        ):
             return None
         frame, rejects = self._chosen(frame)
         readings = []
@@ -199,7 +204,9 @@ class Reader:
                 numbers = mine.select(cells.plain_number(pl.col(f.column).cast(pl.String))).to_series()
                 values, more = _without(values, mine, f, numbers >= limit, rule)
                 all_rejects.append(more)
-        values, judged = table.judge(self._signed(values), mine, group.fields, group.judged, never_zero=group.never_zero)
+        values, judged = table.judge(
+            self._signed(values), mine, group.fields, group.judged, never_zero=group.never_zero
+        )
         values = values.with_columns(mine["ts_utc"], mine["span_s"])
         return table.kept(values), pl.concat([*all_rejects, judged])
 
@@ -276,8 +283,15 @@ def cut_last(
 
 
 def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return the readings of several devices as one frame."""
-    return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+    """Return the readings of several devices as one frame, in order of lines: what is in order of time stays so."""
+    if len(frames) == 1:
+        return frames[0]
+    joined = pl.concat(frames, how="diagonal")
+    height = frames[0].height
+    if all(f.height == height for f in frames) and all(f["line"].equals(frames[0]["line"]) for f in frames[1:]):
+        # Every device has the same rows: taking them in turn needs no sort.
+        return joined[np.arange(joined.height).reshape(len(frames), height).T.ravel()]
+    return joined.sort("line", maintain_order=True)
 
 
 def below(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
@@ -295,5 +309,8 @@ def below(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
 def rows_of(log: Log, names: int, separator: str, first_row: int, most: int = 400) -> list[list[str]]:
     """Return the cells of the first rows of a file, as text."""
     lines = log.head.lines if log.head.complete else log.head.lines[:-1]
-    rows = ([c.strip().strip('"').strip() for c in line.split(separator)] for line in lines[first_row - 1 : first_row - 1 + most])
+    rows = (
+        [c.strip().strip('"').strip() for c in line.split(separator)]
+        for line in lines[first_row - 1 : first_row - 1 + most]
+    )
     return [r for r in rows if len(r) == names]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
+
 from joulebook import calibrate, calibrate_checks, calibrate_points, schema, segments, totals
 from joulebook.findings import Estimate, Finding, Severity
-
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 READINGS = ("board", "package", "components")
@@ -43,7 +43,14 @@ def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numb
     if unaligned:
         reason = f"the clock of {unaligned} is not aligned, so readings of one moment cannot be paired"
         numbers.find("", [Finding("calibration-refused", Severity.WARNING, subject, f"No calibration: {reason}.")])
-        return {"host": host, "scope": scope, "reference_scope": reference, "points": 0, "status": "refused", "reason": reason}
+        return {
+            "host": host,
+            "scope": scope,
+            "reference_scope": reference,
+            "points": 0,
+            "status": "refused",
+            "reason": reason,
+        }
     points = _points(context, scope, reference)
     found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
     numbers.find("", found.findings)

@@ -6,8 +6,8 @@ import fnmatch
 import json
 
 import polars as pl
-from joulebook import campaign, schema, sweep, sweet_spot
 
+from joulebook import campaign, schema, sweep, sweet_spot
 from joulebook_pipelines.config_schema import Campaign, Sweep
 from joulebook_pipelines.stages.context import Context, Numbers, Stage
 
@@ -25,9 +25,8 @@ def _sweeps(context: Context) -> Numbers:
         name = pl.lit(entry.name).alias("sweep")
         curves.append(schema.conform(sweep.curves(runs).with_columns(name, knob=pl.lit(entry.knob)), "sweeps"))
         for objective in OBJECTIVES:
-            if objective.endswith("_to_target_j") or "to_target" in objective:
-                if "tokens_to_target" not in runs.columns or runs["tokens_to_target"].null_count() == runs.height:
-                    continue
+            if "to_target" in objective and runs["tokens_to_target"].null_count() == runs.height:
+                continue
             found = sweet_spot.find(runs, objective=objective)
             spots.append(schema.conform(found.row.with_columns(name), "sweet_spots"))
             numbers.find("", found.findings)
@@ -61,7 +60,10 @@ def _wide(context: Context, runs: list[str], scope: str, metrics: tuple[str, ...
     wide = pl.DataFrame({"run_id": runs})
     for metric in metrics:
         mine = rows.filter(pl.col("metric") == metric).select(
-            "run_id", pl.col("value").alias(metric), pl.col("lo").alias(f"{metric}_lo"), pl.col("hi").alias(f"{metric}_hi")
+            "run_id",
+            pl.col("value").alias(metric),
+            pl.col("lo").alias(f"{metric}_lo"),
+            pl.col("hi").alias(f"{metric}_hi"),
         )
         wide = wide.join(mine, on="run_id", how="left")
     return wide
@@ -81,7 +83,9 @@ def _tokens_to_target(context: Context, entry: Sweep, runs: pl.DataFrame) -> pl.
     given = runs.select("run_id", "tokens_to_target")
     if entry.target_loss is None or given["tokens_to_target"].null_count() == 0:
         return given
-    steps = context.store.sql("select run_id, step, tokens, loss from steps where loss is not null order by run_id, step")
+    steps = context.store.sql(
+        "select run_id, step, tokens, loss from steps where loss is not null order by run_id, step"
+    )
     wanted = given.filter(pl.col("tokens_to_target").is_null())["run_id"].to_list()
     steps = steps.filter(pl.col("run_id").is_in(wanted))
     if steps.is_empty():
@@ -97,7 +101,10 @@ def _campaigns(context: Context) -> Numbers:
     for entry in context.study.campaigns:
         runs = _campaign_runs(context, entry)
         done = campaign.effects(
-            runs, order=entry.order, metric=entry.metric, higher_is_better=entry.metric in {"tokens_per_j", "tokens_per_s", "mfu_ratio"}
+            runs,
+            order=entry.order,
+            metric=entry.metric,
+            higher_is_better=entry.metric in {"tokens_per_j", "tokens_per_s", "mfu_ratio"},
         )
         frames.append(schema.conform(done.changes.with_columns(campaign=pl.lit(entry.name)), "changes"))
         numbers.find("", done.findings)
@@ -111,7 +118,10 @@ def _campaign_runs(context: Context, entry: Campaign) -> pl.DataFrame:
     variants = [json.loads(r).get("variant") for r in runs["labels"]]
     runs = runs.with_columns(variant=pl.Series(variants, dtype=pl.String)).filter(pl.col("variant").is_in(entry.order))
     rows = context.store.results().filter(
-        (pl.col("metric") == entry.metric) & (pl.col("device") == "") & (pl.col("phase") == "") & pl.col("run_id").is_in(runs["run_id"].to_list())
+        (pl.col("metric") == entry.metric)
+        & (pl.col("device") == "")
+        & (pl.col("phase") == "")
+        & pl.col("run_id").is_in(runs["run_id"].to_list())
     )
     scopes = [entry.scope, *(s for s in ("board", "node", "rack") if s != entry.scope and s in set(rows["scope"]))]
     frames = []
@@ -119,8 +129,10 @@ def _campaign_runs(context: Context, entry: Campaign) -> pl.DataFrame:
         mine = rows.filter(pl.col("scope") == scope).select("run_id", "value", "coverage_ratio")
         frames.append(runs.join(mine, on="run_id", how="left").with_columns(scope=pl.lit(scope)))
     inlet = context.store.inlet_by_run()
-    whole = pl.concat(frames).join(inlet, on="run_id", how="left").select(
-        "run_id", "scope", "variant", "value", "start_utc", "inlet_c", "coverage_ratio"
+    whole = (
+        pl.concat(frames)
+        .join(inlet, on="run_id", how="left")
+        .select("run_id", "scope", "variant", "value", "start_utc", "inlet_c", "coverage_ratio")
     )
     return whole.drop("inlet_c") if whole["inlet_c"].null_count() == whole.height else whole
 

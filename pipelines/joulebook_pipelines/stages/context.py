@@ -107,7 +107,9 @@ class Context:
         row = self._row(run_id, scope, metric)
         if row is None:
             return None
-        return Estimate(row["value"], row["lo"], row["hi"], "", row["n"], None, row["method"] or "", row["reason"] or "")
+        return Estimate(
+            row["value"], row["lo"], row["hi"], "", row["n"], None, row["method"] or "", row["reason"] or ""
+        )
 
     def coverage(self, run_id: str, scope: str, metric: str) -> float | None:
         """Return the covered share of the time behind a number."""

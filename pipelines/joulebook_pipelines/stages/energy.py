@@ -72,7 +72,11 @@ def _ranges(context: Context, power: pl.DataFrame) -> dict[str, float]:
     own: dict[tuple[int, str], float] = {(i, d): r for i, text in told.iter_rows() for d, r in json.loads(text).items()}
     found = {}
     for device, source_id in power.select("device", "source_id").unique().iter_rows():
-        range_j = said.get(paths.get(source_id, "")) or own.get((source_id, device)) or own.get((source_id, device.split("/", 1)[-1]))
+        range_j = (
+            said.get(paths.get(source_id, ""))
+            or own.get((source_id, device))
+            or own.get((source_id, device.split("/", 1)[-1]))
+        )
         if range_j:
             found[device] = range_j
     return found

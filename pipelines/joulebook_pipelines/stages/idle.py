@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+
 from joulebook import baseline, idle_marginal, totals
 from joulebook.findings import Estimate, Finding
-
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 
@@ -50,7 +50,9 @@ def _above(context: Context, run: Run, scope: str, found: baseline.Baseline, num
     if absolute is None or absolute.value is None:
         return
     if found.estimate.value is None:
-        refusal = Estimate.refused(f"no idle power: {found.estimate.reason}", unit="J", method="energy − idle power · time")
+        refusal = Estimate.refused(
+            f"no idle power: {found.estimate.reason}", unit="J", method="energy − idle power · time"
+        )
         numbers.add(run.run_id, scope, "marginal_energy_j", refusal)
         return
     coverage = context.coverage(run.run_id, scope, "energy_j")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
+
 from joulebook import phases
 from joulebook.findings import Estimate
-
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 from joulebook_pipelines.stages.energy import MARGIN_S
 
@@ -30,7 +30,9 @@ def _work(context: Context) -> Numbers:
 def _of_run(marks: pl.DataFrame, run: Run) -> pl.DataFrame:
     """Return the phases of a run; a log that names no run speaks of whatever ran then."""
     return marks.filter(
-        pl.col("run_id").is_in([run.run_id, ""]) & (pl.col("start_utc") < run.end_utc) & (pl.col("end_utc") > run.start_utc)
+        pl.col("run_id").is_in([run.run_id, ""])
+        & (pl.col("start_utc") < run.end_utc)
+        & (pl.col("end_utc") > run.start_utc)
     ).select("phase", "start_utc", "end_utc")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import polars as pl
+
 from joulebook import energy, reconcile
 from joulebook.findings import Estimate
-
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 from joulebook_pipelines.stages.energy import MARGIN_S
 
@@ -15,7 +15,16 @@ def _work(context: Context) -> Numbers:
     for run in context.runs():
         rows = _chosen(context, run) + _counters(context, run, numbers) + _witnesses(context, run, numbers)
         if len(rows) > 1:
-            frame = pl.DataFrame(rows, schema={"scope": pl.String, "source": pl.String, "energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64})
+            frame = pl.DataFrame(
+                rows,
+                schema={
+                    "scope": pl.String,
+                    "source": pl.String,
+                    "energy_j": pl.Float64,
+                    "lo": pl.Float64,
+                    "hi": pl.Float64,
+                },
+            )
             numbers.find(run.run_id, reconcile.run(frame.drop_nulls("energy_j"), subject=run.run_id).findings)
     return numbers
 
@@ -46,7 +55,9 @@ def _counters(context: Context, run: Run, numbers: Numbers) -> list[dict[str, ob
             power.filter(pl.col("energy_counter_j").is_not_null()), start_utc=run.start_utc, end_utc=run.end_utc
         )
         row = counted.frame.row(0, named=True)
-        estimate = Estimate(row["energy_j"], row["lo"], row["hi"], "J", row["n"], None, f"counter: {row['method']}", row["reason"])
+        estimate = Estimate(
+            row["energy_j"], row["lo"], row["hi"], "J", row["n"], None, f"counter: {row['method']}", row["reason"]
+        )
         numbers.add(run.run_id, scope, "counter_energy_j", estimate, coverage_ratio=row["coverage_ratio"])
         if estimate.value:
             found.append(_row(scope, "its energy counter", estimate))

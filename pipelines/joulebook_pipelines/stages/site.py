@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-
-
 import polars as pl
+
 from joulebook import carbon, efficiency, energy, schema
 from joulebook.findings import Estimate, Finding, Severity
-
 from joulebook_pipelines import curves
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 from joulebook_pipelines.stages.energy import MARGIN_S
@@ -27,9 +25,15 @@ def _efficiency(context: Context, run: Run, scope: str, numbers: Numbers) -> Non
     power = context.number(run.run_id, scope, "mean_power_w")
     coverage = context.coverage(run.run_id, scope, "energy_j")
     if spent is not None and spent.value and run.tokens:
-        numbers.add(run.run_id, scope, "tokens_per_j", efficiency.tokens_per_j(run.tokens, spent), coverage_ratio=coverage)
         numbers.add(
-            run.run_id, scope, "energy_per_token_j", efficiency.energy_per_token_j(run.tokens, spent), coverage_ratio=coverage
+            run.run_id, scope, "tokens_per_j", efficiency.tokens_per_j(run.tokens, spent), coverage_ratio=coverage
+        )
+        numbers.add(
+            run.run_id,
+            scope,
+            "energy_per_token_j",
+            efficiency.energy_per_token_j(run.tokens, spent),
+            coverage_ratio=coverage,
         )
     if run.tokens:
         rate = efficiency.tokens_per_s(run.tokens, run.duration_s)
@@ -78,7 +82,9 @@ def _facility(context: Context, run: Run, numbers: Numbers) -> None:
         return
     else:
         made = carbon.facility_energy(spent, pue)
-        facility = Estimate(made.value, made.lo, made.hi, "J", spent.n, None, f"{widest} energy × PUE {pue:g}", made.reason)
+        facility = Estimate(
+            made.value, made.lo, made.hi, "J", spent.n, None, f"{widest} energy × PUE {pue:g}", made.reason
+        )
         if schema.SCOPES.index(widest) < schema.SCOPES.index("node"):
             numbers.find(run.run_id, [Finding(
                 "facility-from-part", Severity.WARNING, run.run_id,
@@ -113,10 +119,9 @@ def _priced(
     priced = carbon.by_curve(bins, curve, unit=unit)
     numbers.find(run.run_id, priced.findings)
     made = priced.total
-    numbers.add(
-        run.run_id, "facility", metric,
-        Estimate(made.value, made.lo, made.hi, unit, facility.n, None, f"{about.format('hourly')} from {factor}; {facility.method}", made.reason),
-    )  # fmt: skip
+    method = f"{about.format('hourly')} from {factor}; {facility.method}"
+    estimate = Estimate(made.value, made.lo, made.hi, unit, facility.n, None, method, made.reason)
+    numbers.add(run.run_id, "facility", metric, estimate)
 
 
 def _hourly(context: Context, run: Run, scope: str, facility: Estimate) -> pl.DataFrame:
@@ -126,8 +131,6 @@ def _hourly(context: Context, run: Run, scope: str, facility: Estimate) -> pl.Da
     measured = context.number(run.run_id, scope, "energy_j")
     scale = 1.0 if measured is None or not measured.value or facility.value is None else facility.value / measured.value
     return bins.with_columns(pl.col("energy_j") * scale)
-
-
 
 
 STAGE = Stage("site", "efficiency, carbon and cost", _work)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+
 from joulebook import baseline, schema, segments, totals, variability, warmup
 from joulebook.findings import Estimate, Finding
-
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 MOST_DEVICES = 16
@@ -58,7 +58,8 @@ def _total(power: pl.DataFrame) -> pl.DataFrame:
 
 def _warmup(context: Context, run: Run, scope: str, total: pl.DataFrame, numbers: Numbers) -> None:
     steps = context.store.sql(
-        "select step, start_utc, end_utc from steps where run_id = ? and end_utc is not null order by step", [run.run_id]
+        "select step, start_utc, end_utc from steps where run_id = ? and end_utc is not null order by step",
+        [run.run_id],
     )
     dropped = context.study.general.warmup_steps
     options = {} if dropped is None else {"dropped_steps": dropped}
@@ -74,7 +75,9 @@ def _variation(run: Run, scope: str, total: pl.DataFrame, cut: segments.Segments
     """Measure the variation inside the longest stable segment; stalls inside it are left out."""
     stable = cut.of("stable")
     if stable.is_empty():
-        numbers.add(run.run_id, scope, "cv_ratio", Estimate.refused("no stable segment", method="within a stable segment"))
+        numbers.add(
+            run.run_id, scope, "cv_ratio", Estimate.refused("no stable segment", method="within a stable segment")
+        )
         return
     longest = stable.sort((pl.col("end_utc") - pl.col("start_utc")), descending=True).row(0, named=True)
     inside = total.filter(pl.col("ts_utc").is_between(longest["start_utc"], longest["end_utc"], closed="left"))

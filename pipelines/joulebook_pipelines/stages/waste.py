@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+
 from joulebook import checkpoints, stalls, waste
 from joulebook.findings import Estimate, Finding
-
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 SCOPES = ("board", "node")
@@ -34,7 +34,9 @@ def _stalls(context: Context, run: Run, scope: str, power: pl.DataFrame, marks: 
     if warm is not None and warm.value:
         power = power.filter(pl.col("ts_utc") >= run.start_utc + pl.duration(microseconds=round(warm.value * 1e6)))
     known = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & ~pl.col("phase").is_in(["data_wait", "stall"]))
-    known = known.filter(pl.col("phase").is_in(["checkpoint", "evaluation", "startup", "idle"])).select("phase", "start_utc", "end_utc")
+    known = known.filter(pl.col("phase").is_in(["checkpoint", "evaluation", "startup", "idle"])).select(
+        "phase", "start_utc", "end_utc"
+    )
     found = stalls.find(power, idle_w=None if idle is None else idle.value, marks=known if known.height else None)
     numbers.add(run.run_id, scope, "stall_energy_j", found.energy)
     numbers.add(run.run_id, scope, "stall_lost_energy_j", found.lost)
@@ -50,7 +52,8 @@ def _about(finding: Finding, run: Run, scope: str) -> Finding:
 
 def _rework(context: Context, run: Run, scope: str, power: pl.DataFrame, numbers: Numbers) -> None:
     steps = context.store.sql(
-        "select step, start_utc, end_utc from steps where run_id = ? and end_utc is not null order by end_utc", [run.run_id]
+        "select step, start_utc, end_utc from steps where run_id = ? and end_utc is not null order by end_utc",
+        [run.run_id],
     )
     if steps.height < 2 or steps["step"].diff().min() > 0:  # type: ignore[operator]
         return
@@ -74,7 +77,8 @@ def _checkpoints(context: Context, run: Run, marks: pl.DataFrame, numbers: Numbe
         )
         if row.height:
             r = row.row(0, named=True)
-            numbers.add(run.run_id, scope, "checkpoint_energy_j", Estimate(r["value"], r["lo"], r["hi"], "J", r["n"], None, r["method"], r["reason"]))  # fmt: skip
+            saved = Estimate(r["value"], r["lo"], r["hi"], "J", r["n"], None, r["method"], r["reason"])
+            numbers.add(run.run_id, scope, "checkpoint_energy_j", saved)
 
 
 def _gaps(context: Context, runs: list[Run], numbers: Numbers) -> None:

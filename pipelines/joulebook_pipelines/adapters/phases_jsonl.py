@@ -1,0 +1,71 @@
+"""Phase logs as JSON lines: one object a phase with run, phase, start and end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from joulebook_pipelines.logs import phase_log, table
+from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _names(head: Head) -> dict[str, str]:
+    first = next((line for line in head.lines[:20] if line.strip()), "")
+    return phase_log.known([n for n, v in (_object(first) or {}).items() if not isinstance(v, dict | list)])
+
+
+def _sniff(head: Head) -> bool:
+    return head.text.lstrip().startswith("{") and phase_log.is_whole(_names(head))
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    names = _names(log.head)
+    if not phase_log.is_whole(names):
+        raise LogRefusedError(f"{log.name}:1: needs objects with phase, start and end (and run)")
+    told = [o for line in log.head.lines[:200] if (o := _object(line)) is not None]
+    reader = phase_log.Phases(log, names, [str(o[names["start"]]) for o in told if o.get(names["start"]) is not None])
+    for block in log.blocks():
+        raw, odd = _split(block, names)
+        phases, rejects = reader.read(raw)
+        yield Part(lines=block.count, phases=phases, rejects=pl.concat([odd, rejects]))
+    yield Part(findings=() if "run" in names else (phase_log.without_run(log),))
+
+
+def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the members of each object as text, and rejects of lines that are no object; phases are few."""
+    rows: list[tuple[int | str | None, ...]] = []
+    odd: list[tuple[int, str]] = []
+    for number, line in enumerate(block.lines, block.first_line):
+        if not line.strip():
+            continue
+        value = _object(line)
+        if value is None:
+            odd.append((number, line))
+            continue
+        members = (value.get(n) for n in names.values())
+        rows.append((number, *(None if m is None else str(m) for m in members)))
+    raw = pl.DataFrame(rows, schema={"line": pl.Int64, **dict.fromkeys(names, pl.String)}, orient="row")
+    bad = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
+    cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
+    rule = pl.when(cut).then(pl.lit("last-line-cut")).otherwise(pl.lit("not-a-json-object"))
+    return raw, table.whole_lines(bad, rule)
+
+
+ADAPTER = Adapter(
+    name="phases-jsonl",
+    title="phase logs as JSON lines (run, phase, start, end)",
+    yields="phases of runs",
+    sniff=_sniff,
+    parse=_parse,
+)
