@@ -36,6 +36,7 @@ def integrate(
     update_s: float | None = None,
     step_s: float | None = None,
     attempts: pl.DataFrame | None = None,
+    hold_edges: bool = True,
 ) -> Energy:
     """Return the energy within ``[start_utc, end_utc)``, per device and in total.
 
@@ -67,6 +68,9 @@ def integrate(
     attempts
         When the tool asked, with or without success: ``ts_utc`` and, optionally, ``device``. Tells the period of a log
         that mostly failed.
+    hold_edges
+        Whether a window that reaches beyond the outer readings by up to a period is covered by holding them. Not so where
+        the window is nothing but the log itself: then each device speaks from its first to its last reading.
 
     Returns
     -------
@@ -92,7 +96,7 @@ def integrate(
     2000.0
     """
     _check(power, start_utc, end_utc, period_s=period_s, max_gap_s=max_gap_s, update_s=update_s, step_s=step_s)
-    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s)
+    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s, hold_edges)
     readings = _readings(power)
     length_s = (end_utc - start_utc).total_seconds()
     origin = pl.Series([start_utc]).cast(UTC).to_physical()[0]

@@ -84,12 +84,14 @@ def _gaps(d: DeviceEnergy, start_utc: datetime, length_s: float) -> list[Finding
 def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: float) -> list[Finding]:
     found = []
     covered_from, covered_to = float(d.stretches.start_s[0]), float(d.stretches.end_s[-1])
-    if covered_from > STAMP_TOLERANCE_S and d.first_s > 0:
+    # Less than a period is no silence: the next reading was not due yet.
+    tolerance_s = max(STAMP_TOLERANCE_S, d.period_s or 0.0)
+    if covered_from > tolerance_s and d.first_s > 0:
         place = _text(start_utc, d.first_s)
         message = f"The log starts {covered_from:.6g} s after the window, at {place}; the time before is open."
         found.append(Finding("log-starts-late", Severity.WARNING, d.device, message, {"seconds": covered_from}))
     short = length_s - covered_to
-    if short <= STAMP_TOLERANCE_S or d.last_s >= length_s:
+    if short <= tolerance_s or d.last_s >= length_s:
         return found
     last = _text(start_utc, d.last_s)
     evidence = {"last_reading": last, "seconds": short}

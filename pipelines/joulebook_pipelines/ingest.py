@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -140,6 +140,7 @@ def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress
         channels.update({c.device: c for c in part.channels})
         version = version or part.tool_version
         findings += part.findings
+        part = _in_file_order(part)
         rejects += _write(part, source_id, store)
         if part.readings is not None and part.readings.height:
             count.add(part.readings)
@@ -181,6 +182,13 @@ def _ahead(parts: Iterator[Part]) -> Iterator[Part]:
         while (part := pending.result()) is not None:
             pending = parser.submit(next, parts, None)
             yield part
+
+
+def _in_file_order(part: Part) -> Part:
+    """Return a part whose readings stand in the order of their lines; tables with several devices a line come in columns."""
+    if part.readings is None or part.readings["line"].is_sorted():
+        return part
+    return replace(part, readings=part.readings.sort("line", maintain_order=True))
 
 
 def _write(part: Part, source_id: int, store: Store) -> int:

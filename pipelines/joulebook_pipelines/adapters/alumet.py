@@ -29,6 +29,7 @@ def _parse(log: Log) -> Iterator[Part]:
     late = headers.index("__late_attributes") if "__late_attributes" in headers else len(headers) - 1
     reader = _Reader(names, late)
     read = False
+    yield Part(lines=1)
     for block in wide.below(log.blocks(), 1):
         part = reader.read(block)
         read = read or bool(part.readings is not None and part.readings.height)

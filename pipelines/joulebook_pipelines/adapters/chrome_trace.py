@@ -49,7 +49,9 @@ class _Spans:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18 else None
+    return (
+        float(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18 else None
+    )
 
 
 def _spans(events: list[Any]) -> _Spans:
@@ -122,7 +124,7 @@ def _parse(log: Log) -> Iterator[Part]:
     found = _spans(events)
     if not found.named and not found.steps:
         raise LogRefusedError(
-            f"{log.name}: has no annotated phase and no profiler step; mark them with torch.profiler.record_function(\"forward\") and "
+            f'{log.name}: has no annotated phase and no profiler step; mark them with torch.profiler.record_function("forward") and '
             "prof.step()"
         )
     base = _base_ns(log, document, min(s for _, s, _ in (*found.named, *found.steps)))

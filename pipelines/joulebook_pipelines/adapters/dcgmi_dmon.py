@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -27,7 +28,7 @@ _BELOW = re.compile(r"(?:^|\s)(?:ID|Id)(?:\s|$)")
 
 def _sniff(head: Head) -> bool:
     lines = head.lines[:30]
-    return any(_HEADER.search(a) and _BELOW.search(b) for a, b in zip(lines, lines[1:], strict=False))
+    return any(_HEADER.search(a) and _BELOW.search(b) for a, b in itertools.pairwise(lines))
 
 
 def _parse(log: Log) -> Iterator[Part]:

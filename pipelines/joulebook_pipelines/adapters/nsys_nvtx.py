@@ -32,7 +32,9 @@ def _columns(titles: tuple[str, ...] | list[str]) -> dict[str, tuple[int, float]
     found: dict[str, tuple[int, float]] = {}
     for at, title in enumerate(titles):
         bare, _, unit = title.strip().rstrip(")").partition("(")
-        role = {"name": "name", "range": "name", "start": "start", "end": "end", "start time": "start"}.get(bare.strip().lower())
+        role = {"name": "name", "range": "name", "start": "start", "end": "end", "start time": "start"}.get(
+            bare.strip().lower()
+        )
         if role == "name":
             found.setdefault("name", (at, 1.0))
         elif role and unit.strip().lower() in _UNITS_NS:
@@ -163,7 +165,9 @@ def _tables(base: sqlite3.Connection) -> set[str]:
 def _query(log: Log, base: sqlite3.Connection) -> str:
     tables = _tables(base)
     if "NVTX_EVENTS" not in tables:
-        raise LogRefusedError(f"{log.name}: is a database without NVTX_EVENTS; profile with --trace=nvtx and export again")
+        raise LogRefusedError(
+            f"{log.name}: is a database without NVTX_EVENTS; profile with --trace=nvtx and export again"
+        )
     return _RANGES if "StringIds" in tables else _RANGES_PLAIN
 
 

@@ -13,6 +13,9 @@ from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefu
 
 _TITLE = re.compile(r"^=+\s*NVSMI LOG\s*=+\s*$")
 _STAMP = re.compile(r"^Timestamp\s+: (.+?)\s*$")
+_MARGIN = re.compile(r"^=+\s*NVSMI LOG|^(?:Timestamp|Driver Version|CUDA Version|Attached GPUs|HIC)\b")
+"""What a report prints at the margin, cards aside."""
+
 _FOREIGN = re.compile(r"^(#{20}|\+-{20}|\|)")
 """Lines of other outputs in one file with the reports."""
 
@@ -79,9 +82,10 @@ class _Reader:
         lines = lines.with_columns(
             report=report, card=pl.when(margin & pl.col("bus").is_null()).then(-1).otherwise(card).forward_fill()
         )
-        lines = lines.with_columns(pl.col("ts_utc").forward_fill().over("report"), pl.col("bus").forward_fill())
-        self._note(lines)
         self._cards_before += int(lines["bus"].is_not_null().sum())
+        self._note(lines)
+        strange = lines.filter(margin & pl.col("bus").is_null() & ~text.str.contains(_MARGIN.pattern))
+        lines = lines.with_columns(pl.col("ts_utc").forward_fill().over("report"), pl.col("bus").forward_fill())
         body = lines.filter((pl.col("card") >= 0) & (pl.col("indent") > 0) & ~pl.col("blank"))
         key, value = (
             text.str.extract(r"^\s*(.+?)\s*(?: : .*| :)?$", 1).str.to_lowercase(),
@@ -107,6 +111,8 @@ class _Reader:
             rule=pl.lit("no-such-time"),
             raw=pl.col("stamp"),
         )
+        if not self.foreign and strange.height:
+            rejected = pl.concat([rejected, table.whole_lines(strange.rename({"text": "raw"}), "tool-message")])
         return wanted.select(pl.col(c).cast(t) for c, t in smi_report.SCHEMA.items()), rejected
 
     def _note(self, lines: pl.DataFrame) -> None:

@@ -44,7 +44,7 @@ def _parse(log: Log) -> Iterator[Part]:
     clock = relative.OfDay(log, 2, rows[0][headers.index("System Time")])
     since = next((names[i] for i, h in enumerate(headers) if h.startswith("Elapsed Time")), None)
     spans = _Spans(since)
-    yield Part(channels=tuple(g.channel for g in groups))
+    yield Part(lines=1, channels=tuple(g.channel for g in groups))
     for block in wide.below(log.blocks(), 1):
         yield _read(block, names, groups, time, clock, spans)
 

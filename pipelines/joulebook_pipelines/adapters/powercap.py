@@ -199,6 +199,7 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
     stamp = Field("c0", found.headers[0], "ts_utc")
     channels: dict[str, Channel] = {}
     ranges: dict[str, float] = {}
+    yield Part(lines=first_row - 1)
     for block in wide.below(log.blocks(), first_row - 1):
         split = table.split(block, names, found.separator, quoted=b'"' in block.data)
         last = block.first_line + block.count - 1 if not block.terminated else -1

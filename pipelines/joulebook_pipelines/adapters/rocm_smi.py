@@ -27,7 +27,11 @@ def _cells(line: str) -> list[str]:
 def _header_at(lines: tuple[str, ...]) -> int | None:
     for at, line in enumerate(lines[:60]):
         cells = _cells(line)
-        if ({"device", "gpu"} & set(cells)) and amd_names.chosen(cells) and not any(c in {"uuid", "name"} for c in cells):
+        if (
+            ({"device", "gpu"} & set(cells))
+            and amd_names.chosen(cells)
+            and not any(c in {"uuid", "name"} for c in cells)
+        ):
             return at
     return None
 
@@ -73,24 +77,32 @@ class _Times:
     def __init__(self, log: Log, samples: list[str], line: int) -> None:
         self.collector = None
         self._form, self._clock = None, stamps.Localiser(None)
+        numbers = [s for s in samples if re.fullmatch(r"\d+(\.\d+)?", s)]
+        samples = numbers if len(numbers) * 2 > len(samples) else samples
         if samples:
             try:
                 self._form = stamps.detect(samples, day_first=log.options.day_first)
             except stamps.StampError as error:
                 raise LogRefusedError(f"{log.name}: {error}") from None
             if self._form.pattern == "relative":
-                raise LogRefusedError(f"{log.name}:{line}: the times ({samples[0]!r}) count from an unknown start; log again with real ones")
+                raise LogRefusedError(
+                    f"{log.name}:{line}: the times ({samples[0]!r}) count from an unknown start; log again with real ones"
+                )
             self._clock = stamps.localiser(self._form, log.options, log.name, line, samples[0])
             return
         self.collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
         if self.collector is None:
-            raise LogRefusedError(f"{log.name}: its rounds carry no time, and without times there is no energy; {_CURE}")
+            raise LogRefusedError(
+                f"{log.name}: its rounds carry no time, and without times there is no energy; {_CURE}"
+            )
 
     def utc(self, texts: pl.Series) -> pl.Series:
         """Return UTC stamps of texts; null where one cannot be read."""
         frame = texts.to_frame("t")
         if self.collector is not None:
-            return self.collector.clock.to_utc(frame.select(self.collector.naive(pl.col("t")).alias("ts_utc")).to_series())
+            return self.collector.clock.to_utc(
+                frame.select(self.collector.naive(pl.col("t")).alias("ts_utc")).to_series()
+            )
         assert self._form is not None
         return self._clock.to_utc(frame.select(stamps.parse(pl.col("t"), self._form).alias("ts_utc")).to_series())
 
@@ -103,7 +115,11 @@ def _from_table(log: Log) -> tuple[pl.DataFrame, int, dict[str, dict[str, str]],
     columns = [f"c{i}" for i in range(len(names))]
     time = next((c for c, n in zip(columns, names, strict=True) if n in amd_names.TIMES), None)
     place = next(c for c, n in zip(columns, names, strict=True) if n in {"device", "gpu"})
-    rows = [c for line in log.head.lines[at + 1 : at + 200] if len(c := line.split(",")) == len(names) and _cells(line) != names]
+    rows = [
+        c
+        for line in log.head.lines[at + 1 : at + 200]
+        if len(c := line.split(",")) == len(names) and _cells(line) != names
+    ]
     samples = [r[columns.index(time)].strip().strip('"') for r in rows] if time else []
     times = _Times(log, [s for s in samples if re.match(r"\d", s)], at + 2)
     frames, odd, count, mark = [], [table.no_rejects()], 0, None
@@ -113,16 +129,24 @@ def _from_table(log: Log) -> tuple[pl.DataFrame, int, dict[str, dict[str, str]],
             block, nul = table.without_nul(block)
             odd.append(nul)
         raw = table.split(block, columns, ",", quoted=b'"' in block.data)
-        head = pl.concat_list(pl.all().exclude("line")).list.eval(pl.element().str.strip_chars(' "').str.to_lowercase()).list.join(",")
+        head = (
+            pl.concat_list(pl.all().exclude("line"))
+            .list.eval(pl.element().str.strip_chars(' "').str.to_lowercase())
+            .list.join(",")
+        )
         frame, others = raw.frame.filter(head != ",".join(names)), raw.odd
         if times.collector is not None:
             stamp, rest, _ = times.collector.split(pl.col("raw"))
             is_mark = stamp.is_not_null() & (rest.str.strip_chars() == "")
             marks = others.with_columns(mark=stamp).filter(is_mark).select("line", "mark")
             others = others.filter(~is_mark.fill_null(value=False))
-            frame = frame.join_asof(marks.sort("line"), on="line", strategy="backward").with_columns(pl.col("mark").fill_null(pl.lit(mark, pl.String)))
+            frame = frame.join_asof(marks.sort("line"), on="line", strategy="backward").with_columns(
+                pl.col("mark").fill_null(pl.lit(mark, pl.String))
+            )
             mark = marks["mark"][-1] if marks.height else mark
-        odd.append(table.whole_lines(others, "tool-message" if times.collector else "wrong-number-of-fields"))
+        row = pl.col("raw").str.contains(r"^\s*(?:card\d|\d)")
+        rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("tool-message"))
+        odd.append(table.whole_lines(others, rule))
         if not block.terminated and frame.height and frame["line"][-1] == block.first_line + block.count - 1:
             last = frame.tail(1).select("line", raw=pl.concat_str(columns, separator=",", ignore_nulls=True))
             odd.append(table.whole_lines(last, "last-line-cut"))
@@ -132,8 +156,12 @@ def _from_table(log: Log) -> tuple[pl.DataFrame, int, dict[str, dict[str, str]],
     stamp_column = time or "mark"
     whole = whole.with_columns(times.utc(whole[stamp_column].str.strip_chars(' "').fill_null("")).alias("ts_utc"))
     devices = {t: amd_names.card(t) for t in whole[place].str.strip_chars(' "').unique()}
-    whole = whole.with_columns(device=pl.col(place).str.strip_chars(' "').replace_strict(devices, default=None, return_dtype=pl.String))
-    nameless = whole.filter(pl.col("device").is_null()).select("line", raw=pl.concat_str(columns, separator=",", ignore_nulls=True))
+    whole = whole.with_columns(
+        device=pl.col(place).str.strip_chars(' "').replace_strict(devices, default=None, return_dtype=pl.String)
+    )
+    nameless = whole.filter(pl.col("device").is_null()).select(
+        "line", raw=pl.concat_str(columns, separator=",", ignore_nulls=True)
+    )
     odd.append(table.whole_lines(nameless, "no-such-device"))
     whole = whole.filter(pl.col("device").is_not_null())
     if time:
@@ -144,12 +172,16 @@ def _from_table(log: Log) -> tuple[pl.DataFrame, int, dict[str, dict[str, str]],
     longs = []
     for quantity, name in read.items():
         column = columns[names.index(name)]
-        wanted = whole if quantity == "power_w" else whole.filter(pl.col(column).fill_null("").str.strip_chars(' "') != "")
+        wanted = (
+            whole if quantity == "power_w" else whole.filter(pl.col(column).fill_null("").str.strip_chars(' "') != "")
+        )
         longs.append(_long(wanted, column, titles[names.index(name)], quantity, amd_names.QUANTITIES[name][1]))
     found = pl.concat(longs).sort("row", maintain_order=True)
     naming: dict[str, dict[str, str]] = {}
     for name in {*amd_names.MODEL, *amd_names.IDENTITY} & set(names):
-        told = whole.select("device", v=pl.col(columns[names.index(name)]).str.strip_chars(' "')).unique("device", keep="first")
+        told = whole.select("device", v=pl.col(columns[names.index(name)]).str.strip_chars(' "')).unique(
+            "device", keep="first"
+        )
         for device, value in told.iter_rows():  # one row a card
             naming.setdefault(device, {})[name] = value
     return found, count, naming, pl.concat(odd)
@@ -171,7 +203,9 @@ def _documents(log: Log, text: str) -> Iterator[tuple[int, object, str, str]]:
             document, end = decoder.raw_decode(text, begin)
         except (json.JSONDecodeError, RecursionError) as error:
             line = text.count("\n", 0, getattr(error, "pos", begin)) + 1
-            raise LogRefusedError(f"{log.name}:{line}: not whole JSON: the output was cut or damaged; log it again") from None
+            raise LogRefusedError(
+                f"{log.name}:{line}: not whole JSON: the output was cut or damaged; log it again"
+            ) from None
         yield text.count("\n", 0, begin) + 1, document, text[begin:end], text[at:begin]
         at = end
 
@@ -191,14 +225,31 @@ def _from_json(log: Log) -> tuple[pl.DataFrame, int, dict[str, dict[str, str]], 
     for number, (line, document, said, prose) in enumerate(_documents(log, text)):
         marks = [p.strip() for p in prose.split("\n") if p.strip()]
         before += [(line - 1, m) for m in marks]
+        cursor = 0
         for device, flat, stamp in _cards(document):
             own.append(stamp)
+            begin = _begin(said, device, cursor)
             lowered = {k.lower(): (k, v) for k, v in flat.items()}
             told = amd_names.chosen(lowered)
             for quantity, name in told.items():
                 key, value = lowered[name]
-                rows.append((number, _line_of(said, device, key) + line, device, quantity, name, key, value, stamp or (marks[-1] if marks else "")))
-            naming.setdefault(device, {k: v for k, (_, v) in lowered.items() if k in {*amd_names.MODEL, *amd_names.IDENTITY}})
+                at = max(said.find(f'"{key}"', begin), 0)
+                cursor = max(cursor, at)
+                rows.append(
+                    (
+                        number,
+                        said.count("\n", 0, at) + line,
+                        device,
+                        quantity,
+                        name,
+                        key,
+                        value,
+                        stamp or (marks[-1] if marks else ""),
+                    )
+                )
+            naming.setdefault(
+                device, {k: v for k, (_, v) in lowered.items() if k in {*amd_names.MODEL, *amd_names.IDENTITY}}
+            )
     if not rows:
         raise LogRefusedError(f"{log.name}: no card in it has a quantity that is read")
     stamped = [s for s in own if s]
@@ -225,7 +276,9 @@ def _cards(document: object) -> Iterator[tuple[str, dict[str, str], str]]:
         for item in document:
             yield from _cards(item)
     elif isinstance(document, dict):
-        stamp = next((str(v) for k, v in document.items() if k.lower() in amd_names.TIMES and not isinstance(v, dict | list)), "")
+        stamp = next(
+            (str(v) for k, v in document.items() if k.lower() in amd_names.TIMES and not isinstance(v, dict | list)), ""
+        )
         if isinstance(document.get("gpu"), int | str) and (device := amd_names.card(str(document["gpu"]))):
             yield device, dict(_flat(document)), stamp
             return
@@ -250,12 +303,11 @@ def _flat(thing: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             yield key, str(value)
 
 
-def _line_of(said: str, device: str, key: str) -> int:
-    """Return how many lines below the beginning of a document a card's key stands."""
+def _begin(said: str, device: str, after: int) -> int:
+    """Return where a card begins in the text of a document, from a place on."""
     number = device.removeprefix("gpu:")
-    card = re.search(rf'"card{number}"\s*:|"gpu"\s*:\s*"?{number}\b', said)
-    at = said.find(f'"{key}"', card.start() if card else 0)
-    return said.count("\n", 0, max(at, 0))
+    found = re.compile(rf'"(?:card|gpu){number}"\s*:|"gpu"\s*:\s*"?{number}\b').search(said, after)
+    return found.start() if found else after
 
 
 ADAPTER = Adapter(

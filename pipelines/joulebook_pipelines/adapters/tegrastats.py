@@ -23,7 +23,10 @@ _RAIL = re.compile(r"\b((?:VDDQ?|VIN|POM|CV|GPU|CPU|SOC|VDDRQ|SYS5V)[A-Z0-9_]*) 
 _INPUTS = ("VDD_IN", "POM_5V_IN", "VDD_TOTAL")
 """Rails through which the whole module is fed."""
 
-_APART = (frozenset({"VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"}), frozenset({"GPU", "CPU", "SOC", "CV", "VDDRQ", "SYS5V"}))
+_APART = (
+    frozenset({"VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"}),
+    frozenset({"GPU", "CPU", "SOC", "CV", "VDDRQ", "SYS5V"}),
+)
 """Rails of modules without an input rail (Orin AGX, Xavier AGX) that do not overlap: together they feed the module."""
 
 
@@ -76,7 +79,9 @@ class _Reader:
             if device not in self.seen and readings.height:
                 self.seen.add(device)
                 window_s = self.log.options.window_s
-                channels.append(Channel(device, scope, name, kind="instant" if window_s is None else "mean", window_s=window_s))
+                channels.append(
+                    Channel(device, scope, name, kind="instant" if window_s is None else "mean", window_s=window_s)
+                )
         readings = pl.concat(frames, how="diagonal").sort("line", maintain_order=True)
         lost = lines.filter(pl.col("ts_utc").is_null())
         rejects.append(table.whole_lines(lost, "no-such-time"))
@@ -84,7 +89,9 @@ class _Reader:
 
     def _timed(self, lines: pl.DataFrame) -> pl.DataFrame:
         if self.collector is not None:
-            naive = lines.select(self.collector.naive(self.collector.split(pl.col("raw"))[0]).alias("ts_utc")).to_series()
+            naive = lines.select(
+                self.collector.naive(self.collector.split(pl.col("raw"))[0]).alias("ts_utc")
+            ).to_series()
             return lines.with_columns(self.collector.clock.to_utc(naive))
         stamp = pl.col("raw").str.extract(_OWN.pattern, 1)
         naive = lines.select(stamps.parse(stamp, _FORM).alias("ts_utc")).to_series()
@@ -111,7 +118,9 @@ class _Reader:
 def _parse(log: Log) -> Iterator[Part]:
     rails = _rails(log.head)
     if not rails:
-        raise LogRefusedError(f"{log.name}: no line shows a power rail (VDD_…); this board or release of tegrastats does not measure power")
+        raise LogRefusedError(
+            f"{log.name}: no line shows a power rail (VDD_…); this board or release of tegrastats does not measure power"
+        )
     collector, clock = None, stamps.Localiser(None)
     first = next(((n, m[1]) for n, line in enumerate(log.head.lines, 1) if (m := _OWN.match(line))), None)
     if first is not None:

@@ -9,9 +9,7 @@ import polars as pl
 from joulebook_pipelines.logs import dialect, phase_log, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
-_CURE = (
-    "write the intervals with UTC stamps (name,start_tsc.UTC,end_tsc,pid,tid), or log the phases with their times (run, phase, start, end)"
-)
+_CURE = "write the intervals with UTC stamps (name,start_tsc.UTC,end_tsc,pid,tid), or log the phases with their times (run, phase, start, end)"
 
 
 def _header(head: Head) -> tuple[str, list[str]] | None:
@@ -43,7 +41,9 @@ def _parse(log: Log) -> Iterator[Part]:
     if clock is None:
         raise LogRefusedError(f"{log.name}:1: gives totals a task type, not when each task began and ended; {_CURE}")
     if clock != "UTC":
-        raise LogRefusedError(f"{log.name}:1: the stamps are ticks of the counter {clock}, which starts with the machine; {_CURE}")
+        raise LogRefusedError(
+            f"{log.name}:1: the stamps are ticks of the counter {clock}, which starts with the machine; {_CURE}"
+        )
     places = {
         "phase": titles.index("name"),
         "start": next(i for i, t in enumerate(titles) if t.startswith("start_tsc")),

@@ -14,7 +14,7 @@ import polars as pl
 
 from joulebook_pipelines.logs import table
 
-UNIT_NAMES = frozenset({"idx", "id", "yyyymmdd"})
+UNIT_NAMES = frozenset({"idx", "id", "yyyymmdd", "hh:mm:ss"})
 """First word of the second header line, in lower case: it names units, not columns."""
 
 
@@ -123,9 +123,9 @@ class Splitter:
                 "_s"
             )
             regular = pl.col("c0").is_not_null()
-            return table.Raw(parts.filter(regular), parts.filter(~regular).select("line", "raw"))
+            return table.Raw(parts.filter(regular), parts.filter(~regular))
         parts = rows.with_columns(_s=text.str.replace_all(r"\s+", " ").str.split(" "))
         regular = pl.col("_s").list.len() == width
         cells = [pl.col("_s").list.get(i, null_on_oob=True).alias(n) for i, n in enumerate(names)]
         good = parts.filter(regular).with_columns(cells).drop("_s")
-        return table.Raw(good, parts.filter(~regular).select("line", "raw"))
+        return table.Raw(good, parts.filter(~regular))

@@ -58,6 +58,7 @@ class _Reader:
     collector: stamp_lines.StampLines | None
     between: bool
     columns: frozenset[str]
+    first_name: str
     last_stamp: str | None = None
     last_us: int | None = None
     days: int = 0
@@ -74,7 +75,9 @@ class _Reader:
         frames, channels = [], []
         for header, raw in self.splitter.split(lines):
             if raw.odd.height:
-                rejects.append(table.whole_lines(raw.odd, "wrong-number-of-fields"))
+                row = pl.col("whole").str.contains(r"^\s*[\d\[]|^\s*GPU")
+                rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("tool-message"))
+                rejects.append(table.whole_lines(raw.odd.select("line", "whole", raw="whole"), rule))
             readings, more, fresh = self._table(header, raw.frame)
             frames.append(readings)
             rejects.append(more)
@@ -99,6 +102,11 @@ class _Reader:
         lines = lines.with_columns(stamp=pl.lit(None, pl.String), whole="raw")
         if self.collector is not None:
             stamp, rest, _ = self.collector.split(pl.col("raw"))
+            # The sign of a header line behind a stamp belongs to the header.
+            named = pl.col("raw").str.contains("#", literal=True) & rest.str.to_lowercase().str.starts_with(
+                self.first_name
+            )
+            rest = pl.when(named).then(pl.lit("#") + rest).otherwise(rest)
             if not self.between:
                 lines = lines.with_columns(stamp=stamp, raw=rest)
             else:
@@ -248,7 +256,7 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
     yield Part(findings=findings)
     reader = _Reader(
         log, dialect, hash_table.Splitter(start, rest_in_last=dialect.process is not None), clock, collector,
-        collector is not None and _stands_alone(log, collector), columns,
+        collector is not None and _stands_alone(log, collector), columns, start.names[0],
     )  # fmt: skip
     for block in log.blocks():
         yield reader.read(block)

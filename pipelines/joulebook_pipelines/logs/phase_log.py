@@ -140,7 +140,9 @@ class Phases:
         nameless = pl.col("phase").fill_null("").str.strip_chars() == ""
         for bad, rule in ((wrong, "ends-before-it-starts"), (nameless, "phase-without-name")):
             if frame_.select(bad.any()).item():
-                text = frame_.filter(bad).select("line", raw=pl.concat_str(list(self._fields), separator=",", ignore_nulls=True))
+                text = frame_.filter(bad).select(
+                    "line", raw=pl.concat_str(list(self._fields), separator=",", ignore_nulls=True)
+                )
                 rejects.append(table.whole_lines(text, rule))
                 frame_ = frame_.filter(~bad)
         run = pl.col("run").fill_null("") if "run" in self._fields else pl.lit("")

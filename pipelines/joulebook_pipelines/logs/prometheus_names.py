@@ -158,7 +158,7 @@ def classify(name: str, labels: Labels) -> tuple[Meaning, ...]:
         return _kepler(found[1], labels)
     if found := _KEPLER_ZONE.match(name):
         return _kepler_zone(found[1], labels)
-    if name == "kepler_platform_watts" or name == "kepler_node_platform_watts":
+    if name in {"kepler_platform_watts", "kepler_node_platform_watts"}:
         return (Meaning("node", "node", "power_w", "W", 1, labels.get("source", "platform")),)
     if name == _FIRST_KEPLER:
         return _domain("package", {"index": labels.get("pkg_id", "")}, "energy_counter_j", "mJ")

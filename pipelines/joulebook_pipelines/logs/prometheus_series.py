@@ -87,7 +87,7 @@ def _understand(log: Log, series: Sequence[Series]) -> tuple[list[_Told], list[S
     for i, one in enumerate(series):  # series, not samples
         quantity = named.get(one.name or "*")
         if quantity is not None:
-            told.append(_Told(i, _as_said(log, quantity, one), host_of(one.labels), one.name or quantity))
+            told.append(_Told(i, _as_said(log, quantity, one), host_of(one.labels), one.name or "value"))
             continue
         meanings = [("", m) for m in prometheus_names.classify(one.name, one.labels)]
         meanings += prometheus_names.in_labels(one.name, one.labels)
@@ -205,6 +205,8 @@ def _main_and_others(told: list[_Told]) -> list[_Told]:
         if (meaning.rank, meaning.name) != best[meaning.device, meaning.quantity]:
             tail = meaning.name.removeprefix("power.draw.") if meaning.field else meaning.name
             meaning = replace(meaning, device=f"{meaning.device}/{tail}", scope="part")
+        if "/mig:" in meaning.device:
+            meaning = replace(meaning, scope="part")
         if meaning.scope == "node" and meaning.device.startswith("psu") and t.host in whole:
             meaning = replace(meaning, scope="part")
         made.append(replace(t, meaning=meaning))
@@ -213,7 +215,7 @@ def _main_and_others(told: list[_Told]) -> list[_Told]:
 
 def _once(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding]]:
     """Count a board once where its power comes with each slice of it or each pod on it; take out DCGM's blanks."""
-    number = pl.col("raw").cast(pl.Float64, strict=False)
+    number = pl.col("raw").cast(pl.Float64, strict=False).fill_nan(None)
     blank = (
         found.select(pl.col("header").str.starts_with("DCGM_") & (number >= BLANK_FROM))
         .to_series()
@@ -223,9 +225,7 @@ def _once(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding
     found = found.filter(~blank)
     key = ["device", "quantity", "ts_utc"]
     # A number comes before NaN, and the first series before the others.
-    found = found.with_columns(_nan=number.fill_nan(None).is_null()).sort(
-        "ts_utc", "device", "quantity", "_nan", maintain_order=True
-    )
+    found = found.with_columns(_nan=number.is_null()).sort("ts_utc", "device", "quantity", "_nan", maintain_order=True)
     again = found.select((pl.int_range(pl.len()).over(key) > 0) & pl.col("ts_utc").is_not_null()).to_series()
     if not again.any():
         return found.drop("_nan"), pl.concat(rejects), []

@@ -114,7 +114,7 @@ class Reader:
 
     def parts(self) -> Iterator[Part]:
         """Yield the channels, then what each block says."""
-        yield Part(channels=tuple(g.channel for g in self._sheet.groups))
+        yield Part(lines=self._sheet.first_row - 1, channels=tuple(g.channel for g in self._sheet.groups))
         for block in below(self._log.blocks(), self._sheet.first_row - 1):
             yield self._quick(block) or self._careful(block)
 
@@ -286,24 +286,39 @@ def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Return the readings of several devices as one frame, in order of lines: what is in order of time stays so."""
     if len(frames) == 1:
         return frames[0]
-    joined = pl.concat(frames, how="diagonal")
-    height = frames[0].height
-    if all(f.height == height for f in frames) and all(f["line"].equals(frames[0]["line"]) for f in frames[1:]):
-        # Every device has the same rows: taking them in turn needs no sort.
-        return joined[np.arange(joined.height).reshape(len(frames), height).T.ravel()]
-    return joined.sort("line", maintain_order=True)
+    first = frames[0]
+    alike = all(f.schema == first.schema and f.height == first.height for f in frames[1:])
+    if alike and first.height and all(f["line"].equals(first["line"]) for f in frames[1:]):
+        return pl.DataFrame([_woven([f[c] for f in frames]) for c in first.columns])
+    return pl.concat(frames, how="diagonal").sort("line", maintain_order=True)
+
+
+def _woven(columns: list[pl.Series]) -> pl.Series:
+    """Take the values of equally long columns in turn; a copy in numpy is five times faster than a gather."""
+    first = columns[0]
+    count, nulls = len(columns), sum(c.null_count() for c in columns)
+    if nulls == count * len(first):
+        return pl.Series(first.name, [None], dtype=first.dtype).new_from_index(0, nulls)
+    if first.dtype == pl.String and nulls == 0 and all(c.n_unique() == 1 for c in columns):
+        names = pl.Series(first.name, [c[0] for c in columns])
+        return names.gather(np.tile(np.arange(count, dtype=np.uint32), len(first)))
+    if nulls or first.dtype == pl.String:
+        return pl.concat(columns)[np.arange(count * len(first)).reshape(count, len(first)).T.ravel()]
+    physical = np.stack([c.to_physical().to_numpy() for c in columns], axis=1).ravel()
+    return pl.Series(first.name, physical).cast(first.dtype)
 
 
 def below(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
-    """Yield the blocks with the first ``skip`` lines blanked; those are still counted as lines of the file."""
+    """Yield the blocks without the first ``skip`` lines, which are for the caller to count."""
     for block in blocks:
-        if skip and block.first_line == 1:
-            at = 0
-            for _ in range(min(skip, block.count)):
-                at = block.data.find(b"\n", at) + 1
-            yield Block(1, b"\n" * min(skip, block.count) + block.data[at:], block.terminated)
-        else:
+        if not skip or block.first_line > skip:
             yield block
+            continue
+        at, passed = 0, min(skip - block.first_line + 1, block.count)
+        for _ in range(passed):
+            at = block.data.find(b"\n", at) + 1
+        if at < len(block.data):
+            yield Block(block.first_line + passed, block.data[at:], block.terminated)
 
 
 def rows_of(log: Log, names: int, separator: str, first_row: int, most: int = 400) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import calibrate, calibrate_checks, calibrate_points, schema, segments, totals
+from joulebook import calibrate, calibrate_checks, calibrate_points, schema, segments, ticks
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
@@ -64,7 +64,7 @@ def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numb
 
 def _points(context: Context, scope: str, reference: str) -> pl.DataFrame:
     """Return steady points of both; where these show too few levels, means of equal windows of the whole log."""
-    reading, wall = (totals.series(_spoken(context, s)) for s in (scope, reference))
+    reading, wall = (ticks.total(_spoken(context, s)) for s in (scope, reference))
     steady = segments.find(reading.with_columns(device=pl.lit("")), scope=scope).frame
     points = calibrate_points.from_segments(reading, wall, steady)
     if calibrate_checks.levels(points) >= LEAST_LEVELS:

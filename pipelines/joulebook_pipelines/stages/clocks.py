@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import align, schema, totals
+from joulebook import align, schema, ticks
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.stages.context import Context, Numbers, Stage
 
@@ -91,7 +91,7 @@ def _signal(context: Context, channels: pl.DataFrame, clock: str) -> tuple[pl.Da
         mine = mine.filter(pl.col("device") == scope) if clock_has_whole else mine
     power = context.store.measured_power(mine.select("source_id", "device"))
     if power["device"].n_unique() > 1:
-        power = totals.series(power)
+        power = ticks.total(power)
     window_s = mine["window_s"].drop_nulls()
     return power, float(window_s[0]) if len(window_s) == mine.height and len(window_s) else None
 

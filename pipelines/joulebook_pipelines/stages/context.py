@@ -15,6 +15,10 @@ from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.store import Store
 
 
+WHOLE_LOG = "whole log"
+"""Origin of a run that nothing tells of: all that was read."""
+
+
 @dataclass(frozen=True)
 class Run:
     """A run with its times on the reference clock."""
@@ -26,6 +30,7 @@ class Run:
     tokens: float | None
     samples: float | None
     batch_size: float | None
+    origin: str = ""
     devices: tuple[str, ...] = ()
 
     @property
@@ -91,7 +96,7 @@ class Context:
         devices = {r.id: r.devices for r in self.study.runs}
         return [
             Run(
-                r["run_id"], r["host"], r["start_utc"], r["end_utc"], r["tokens"], r["samples"], r["batch_size"],
+                r["run_id"], r["host"], r["start_utc"], r["end_utc"], r["tokens"], r["samples"], r["batch_size"], r["origin"],
                 devices.get(r["run_id"], ()),
             )
             for r in self.store.aligned_runs().iter_rows(named=True)

@@ -8,7 +8,7 @@ import polars as pl
 
 from joulebook import energy
 from joulebook.findings import Estimate
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Run, Stage
 
 MARGIN_S = 120.0
 """Readings this far outside of the run are fetched to interpolate at its edges."""
@@ -58,6 +58,7 @@ def _integrated(power: pl.DataFrame, run: Run, channels: pl.DataFrame, ranges: d
         start_utc=run.start_utc,
         end_utc=run.end_utc,
         kind="hold" if kinds == {"on-change"} else None,
+        hold_edges=run.origin != WHOLE_LOG,
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
     )
 

@@ -10,6 +10,8 @@ from joulebook import baseline, idle_marginal, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
+LEAST_READINGS = 60
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
@@ -31,6 +33,8 @@ def _baseline(context: Context, host: str, scope: str, runs: list[Run]) -> basel
     power = context.store.power(scope=scope)
     if "host" in power.columns and power["host"].n_unique() > 1:
         power = power.filter(pl.col("host") == host)
+    if power["power_w"].drop_nulls().len() < LEAST_READINGS:
+        return baseline.Baseline(Estimate.refused("too few readings to look for quiet time", unit="W"), power.head(0))
     named = [i for i in context.study.idles if (i.host or host) == host]
     if named:
         windows = pl.DataFrame({"start_utc": [i.start for i in named], "end_utc": [i.end for i in named]})

@@ -8,12 +8,12 @@ import polars as pl
 
 from joulebook import schema
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.stages.context import Context, Numbers, Stage
+from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Stage
 
 ORIGINS = ("training log", "benchmark log", "run table", "tracker")
 """Kinds of logs that tell of runs; the first kind that is there is believed."""
 
-WHOLE_LOG = "whole-log"
+RUN_NAME = "whole-log"
 
 
 def _work(context: Context) -> Numbers:
@@ -27,7 +27,7 @@ def _work(context: Context) -> Numbers:
             frame = _whole_log(context)
             if frame.height:
                 numbers.find("", [Finding(
-                    "run-is-whole-log", Severity.NOTE, WHOLE_LOG,
+                    "run-is-whole-log", Severity.NOTE, RUN_NAME,
                     "Nothing tells of runs, so the whole of the readings is taken as one. Add [[run]] with start and end to study.toml.",
                 )])  # fmt: skip
     frame = _with_steps(frame, context.store.table("steps"))
@@ -77,8 +77,8 @@ def _whole_log(context: Context) -> pl.DataFrame:
     """Return one run per host over all of its power readings."""
     spans = context.store.power_spans()
     several = spans.height > 1
-    name = pl.format("{}-{}", pl.lit(WHOLE_LOG), "host") if several else pl.lit(WHOLE_LOG)
-    return schema.conform(spans.with_columns(run_id=name, origin=pl.lit("whole log"), labels=pl.lit("{}")), "runs")
+    name = pl.format("{}-{}", pl.lit(RUN_NAME), "host") if several else pl.lit(RUN_NAME)
+    return schema.conform(spans.with_columns(run_id=name, origin=pl.lit(WHOLE_LOG), labels=pl.lit("{}")), "runs")
 
 
 def _with_steps(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

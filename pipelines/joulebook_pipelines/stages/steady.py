@@ -7,11 +7,14 @@ from dataclasses import replace
 import polars as pl
 
 from joulebook import baseline, schema, segments, totals, variability, warmup
-from joulebook.findings import Estimate, Finding
+from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 MOST_DEVICES = 16
 """Beyond this many devices of a scope only their sum is cut into segments; eight hundred time lines help nobody."""
+
+LEAST_READINGS = 60
+"""With fewer readings there is no steady state to look for: an equal minute of one-second readings."""
 
 
 def _work(context: Context) -> Numbers:
@@ -20,8 +23,10 @@ def _work(context: Context) -> Numbers:
     for run in context.runs():
         for scope in context.scopes(run.run_id):
             power = context.store.power(run.run_id, scope=scope).filter(pl.col("power_w").is_not_null())
-            if power.height > 1:
+            if power["ts_utc"].n_unique() >= LEAST_READINGS and power["span_s"].null_count():
                 found += _run_at(context, run, scope, power, numbers)
+            elif power.height:
+                numbers.find(run.run_id, [_too_short(run, scope, power.height)])
     frame = pl.concat(found) if found else schema.table("segments").empty()
     context.store.replace("segments", frame)
     return numbers
@@ -42,6 +47,14 @@ def _run_at(context: Context, run: Run, scope: str, power: pl.DataFrame, numbers
     if 1 < devices <= MOST_DEVICES:
         frames.append(segments.find(power, scope=scope, idle_w=None if idle_w is None else idle_w / devices).frame)
     return [schema.conform(f.with_columns(run_id=pl.lit(run.run_id)), "segments") for f in frames]
+
+
+def _too_short(run: Run, scope: str, readings: int) -> Finding:
+    return Finding(
+        "too-few-for-steady-state", Severity.NOTE, f"{run.run_id} at {scope}",
+        f"{readings} readings are too few to look for warm-up, steady state and variation ({LEAST_READINGS} are needed).",
+        {"readings": readings},
+    )  # fmt: skip
 
 
 def _total(power: pl.DataFrame) -> pl.DataFrame:

@@ -1,0 +1,368 @@
+"""One week's runs against those of the weeks before: what got worse, what got better, and what cannot be said.
+
+A run is the unit, and a week is a group of runs that share their weather: where at least three earlier weeks are known,
+their spread from week to week judges this one; with fewer, the spread from run to run must do. Only runs of the same
+kind and scope are compared.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from scipy import stats as distributions
+
+from joulebook.findings import Finding, Severity
+
+WEEKS_BEFORE = 8
+"""Weeks that a week is held against: two months, short enough to forget last season."""
+THRESHOLD_RATIO = 0.02
+"""Least effect that matters; runs of one machine repeat within 1 to 2 % (Green Metrics Tool, measuring advice)."""
+LEAST_RUNS = 3
+"""Runs a side, where too few earlier weeks are known."""
+LEAST_WEEKS = 3
+"""Earlier weeks whose means have a spread of their own."""
+LEVEL = 0.05
+"""Chance of a false alarm, corrected for the number of comparisons."""
+SAME_WORK_RATIO = 0.01
+"""Runs whose tokens differ by more did different work."""
+
+HIGHER_IS_BETTER = ("tokens_per_j", "tokens_per_s", "mfu_ratio")
+"""Metrics that fall when things get worse; all others rise."""
+OF_THE_WHOLE_RUN = ("energy_j", "marginal_energy_j", "facility_energy_j", "carbon_kg", "cost", "duration_s")
+"""Metrics that grow with the work done: compared only between runs that did the same."""
+SHARES = ("waste_ratio",)
+"""Metrics that may be nought: their effect is a difference in shares, not a ratio."""
+
+VERDICTS = ("regression", "improved", "indistinguishable", "refused")
+GROUP = ("kind", "scope", "metric")
+_NEEDED = ("run_id", "week", *GROUP, "value")
+_SCHEMA = {
+    "kind": pl.String, "scope": pl.String, "metric": pl.String, "runs_now": pl.Int64, "runs_before": pl.Int64,
+    "weeks_before": pl.Int64, "now": pl.Float64, "before": pl.Float64, "band_lo": pl.Float64, "band_hi": pl.Float64,
+    "effect_ratio": pl.Float64, "effect_lo": pl.Float64, "effect_hi": pl.Float64, "p_value": pl.Float64,
+    "verdict": pl.String, "reason": pl.String,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WeeklyChange:
+    """A week against the weeks before.
+
+    Parameters
+    ----------
+    week
+        The week, e.g. ``2026-W47``.
+    frame
+        One row a kind of run, scope and metric: ``runs_now, runs_before, weeks_before``, means ``now`` and ``before``,
+        ``band_lo, band_hi`` (where 95 of 100 such weeks would lie if nothing had changed), ``effect_ratio`` with
+        ``effect_lo, effect_hi`` (now / before − 1; of shares the difference), ``p_value`` (corrected for the number of
+        rows), ``verdict`` (one of :data:`VERDICTS`) and ``reason``.
+    findings
+        One a regression.
+    """
+
+    week: str
+    frame: pl.DataFrame
+    findings: tuple[Finding, ...] = field(default=())
+
+    @property
+    def regressions(self) -> pl.DataFrame:
+        """The rows that got worse, worst first."""
+        return self.frame.filter(pl.col("verdict") == "regression").sort(pl.col("effect_ratio").abs(), descending=True)
+
+
+def of_instant(stamp: pl.Expr) -> pl.Expr:
+    """Return the ISO week of a UTC time stamp as text.
+
+    Examples
+    --------
+    >>> pl.select(of_instant(pl.lit(dt.datetime(2027, 1, 1, tzinfo=dt.UTC)))).item()
+    '2026-W53'
+    """
+    return stamp.dt.strftime("%G-W%V")
+
+
+def monday(week: str) -> dt.date:
+    """Return the first day of an ISO week.
+
+    Raises
+    ------
+    ValueError
+        It is no ISO week.
+
+    Examples
+    --------
+    >>> monday("2026-W47")
+    datetime.date(2026, 11, 16)
+    """
+    year, mark, number = week.partition("-W")
+    try:
+        if not (mark and len(year) == 4 and len(number) == 2):
+            raise ValueError
+        return dt.date.fromisocalendar(int(year), int(number), 1)
+    except ValueError:
+        raise ValueError(f"{week!r} is no ISO week; write it as 2026-W47") from None
+
+
+def before(week: str, count: int = WEEKS_BEFORE) -> list[str]:
+    """Return the names of the weeks before a week, oldest first.
+
+    Examples
+    --------
+    >>> before("2027-W01", 2)
+    ['2026-W52', '2026-W53']
+    """
+    first = monday(week)
+    return [(first - dt.timedelta(weeks=i)).strftime("%G-W%V") for i in range(count, 0, -1)]
+
+
+def by_week(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean of each week, with the 95 % interval that the spread of its runs gives it.
+
+    Parameters
+    ----------
+    runs
+        As for :func:`compare`.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``kind, scope, metric, week, n, value, lo, hi``; ``lo`` and ``hi`` are null for a single run.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"run_id": ["a", "b"], "week": "2026-W47", "kind": "", "scope": "node",
+    ...     "metric": "tokens_per_j", "value": [1.0, 4.0]})
+    >>> by_week(rows)["value"].item()
+    2.0
+    """
+    means = _means(_measured(_checked(runs)), "week")
+    half = pl.col("sd") / pl.col("n").sqrt() * _t(means["n"].cast(pl.Float64) - 1)
+    shown = means.select(
+        *GROUP, "week", "n", value=_back("mean"), lo=_back(pl.col("mean") - half), hi=_back(pl.col("mean") + half)
+    )
+    return shown.sort(*GROUP, "week")
+
+
+def compare(
+    runs: pl.DataFrame, *, week: str, weeks: int = WEEKS_BEFORE, threshold_ratio: float = THRESHOLD_RATIO
+) -> WeeklyChange:
+    """Return how a week's runs differ from those of the weeks before.
+
+    Parameters
+    ----------
+    runs
+        One row a run, scope and metric: ``run_id``, ``week`` (as :func:`of_instant` writes it), ``kind`` (what must be
+        equal for runs to be compared, as text), ``scope``, ``metric``, ``value`` (null where it was refused);
+        optionally ``tokens``, the work that the run did.
+    week
+        The week to judge.
+    weeks
+        How many weeks before it are looked at.
+    threshold_ratio
+        Least effect that is called a regression or an improvement.
+
+    Returns
+    -------
+    WeeklyChange
+        A verdict for every kind, scope and metric that this week has.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, or ``week`` is no ISO week.
+
+    References
+    ----------
+    Benjamini and Hochberg, J. R. Stat. Soc. B 57, 289 (1995), doi:10.1111/j.2517-6161.1995.tb02031.x, for the
+    correction; Welch, Biometrika 34, 28 (1947), doi:10.1093/biomet/34.1-2.28, where earlier weeks are too few.
+
+    Examples
+    --------
+    >>> rows = pl.DataFrame({"run_id": list("abcdef"), "week": ["2026-W46"] * 3 + ["2026-W47"] * 3, "kind": "",
+    ...     "scope": "node", "metric": "energy_per_token_j", "value": [1.0, 1.01, 0.99, 1.1, 1.11, 1.09]})
+    >>> compare(rows, week="2026-W47").frame["verdict"].item()
+    'regression'
+    """
+    kept = _checked(runs).filter(pl.col("week").is_in([*before(week, weeks), week]))
+    is_now = pl.col("week") == week
+    asked = kept.filter(is_now).unique(GROUP).select(GROUP)
+    measured = _measured(kept).join(asked, on=GROUP, how="semi")
+    sides = _sides(asked, measured, is_now).join(_work(kept, is_now), on=["kind"], how="left")
+    judged = _judged(_compared(sides.with_columns(refusal=_refusal())), threshold_ratio)
+    frame = judged.select(pl.col(c).cast(t) for c, t in _SCHEMA.items()).sort(*GROUP)
+    return WeeklyChange(week, frame, _findings(frame))
+
+
+def _checked(runs: pl.DataFrame) -> pl.DataFrame:
+    missing = [c for c in _NEEDED if c not in runs.columns]
+    if missing:
+        raise ValueError(f"runs: no column {', '.join(missing)}; it has {', '.join(runs.columns)}")
+    return runs if "tokens" in runs.columns else runs.with_columns(tokens=pl.lit(None, pl.Float64))
+
+
+def _measured(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return the values that can be compared, as logarithms but for shares."""
+    share = pl.col("metric").is_in(SHARES)
+    usable = pl.col("value").is_not_null() & pl.col("value").is_finite() & (share | (pl.col("value") > 0))
+    # The logarithm of a share of nought is never used; one is put in its place so that no infinity is made.
+    logged = pl.when(share).then(1.0).otherwise(pl.col("value")).log()
+    return runs.filter(usable).with_columns(y=pl.when(share).then("value").otherwise(logged))
+
+
+def _means(rows: pl.DataFrame, *more: str) -> pl.DataFrame:
+    return rows.group_by(*GROUP, *more).agg(n=pl.len().cast(pl.Int64), mean=pl.col("y").mean(), sd=pl.col("y").std())
+
+
+def _back(value: str | pl.Expr) -> pl.Expr:
+    """Return a mean as it is read: of shares itself, else the number whose logarithm it is."""
+    y = pl.col(value) if isinstance(value, str) else value
+    return pl.when(pl.col("metric").is_in(SHARES)).then(y).otherwise(y.exp())
+
+
+def _t(dof: pl.Series) -> pl.Series:
+    """Return the 97.5 % quantile of Student's t, null without a degree of freedom."""
+    values = dof.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    quantile = distributions.t.ppf(0.975, np.where(values > 0, values, 1.0))
+    return pl.Series("t", np.where(values > 0, quantile, np.nan)).fill_nan(None)
+
+
+def _sides(asked: pl.DataFrame, measured: pl.DataFrame, is_now: pl.Expr) -> pl.DataFrame:
+    """Return per group both sides: number, mean and variance of runs, and of earlier weeks' means."""
+    now = _means(measured.filter(is_now)).rename({"n": "n1", "mean": "m1", "sd": "s1"})
+    pooled = _means(measured.filter(~is_now)).rename({"n": "n0", "mean": "m0", "sd": "s0"})
+    weekly = _means(measured.filter(~is_now), "week")
+    between = weekly.group_by(GROUP).agg(
+        k=pl.len().cast(pl.Int64), mw=pl.col("mean").mean(), sw=pl.col("mean").std(), per_run=(1 / pl.col("n")).mean()
+    )
+    within = _means(measured, "week").filter(pl.col("n") > 1)
+    squares = (pl.col("sd") ** 2 * (pl.col("n") - 1)).sum()
+    spread = within.group_by(GROUP).agg(var_within=squares / (pl.col("n") - 1).sum())
+    sides = asked
+    for part in (now, pooled, between, spread):
+        sides = sides.join(part, on=GROUP, how="left")
+    return sides.with_columns(pl.col("n1", "n0", "k").fill_null(0), pl.col("var_within").fill_null(0.0))
+
+
+def _work(kept: pl.DataFrame, is_now: pl.Expr) -> pl.DataFrame:
+    """Return per kind whether the runs did the same work: true, false, or null where it is not known."""
+    runs = kept.unique(["run_id", "week", "kind"])
+    tokens = pl.col("tokens")
+    same = (tokens.max() - tokens.min()) <= SAME_WORK_RATIO * tokens.max()
+    return runs.group_by("kind").agg(
+        same_work=pl.when(tokens.null_count() == 0).then(same), some_now=is_now.any(), some_before=(~is_now).any()
+    )
+
+
+def _refusal() -> pl.Expr:
+    """Return why a row cannot be judged, null where it can."""
+    whole = pl.col("metric").is_in(OF_THE_WHOLE_RUN)
+    few = pl.format(
+        f"{{}} runs now and {{}} in {{}} earlier weeks: needs {LEAST_RUNS} runs a side, or {LEAST_WEEKS} earlier weeks",
+        "n1", "n0", "k",
+    )  # fmt: skip
+    return (
+        pl.when(pl.col("n1") == 0).then(pl.lit("no value this week"))
+        .when(~pl.col("some_before")).then(pl.lit("no earlier run of this kind"))
+        .when(pl.col("n0") == 0).then(pl.format("not measured at {} in the weeks before", "scope"))
+        .when(whole & pl.col("same_work").eq_missing(False)).then(pl.lit("the runs did different work: look at energy per token"))
+        .when(whole & pl.col("same_work").is_null()).then(pl.lit("how much work the runs did is not known: add their tokens"))
+        .when((pl.col("k") < LEAST_WEEKS) & (pl.min_horizontal("n1", "n0") < LEAST_RUNS)).then(few)
+    )  # fmt: skip
+
+
+def _compared(sides: pl.DataFrame) -> pl.DataFrame:
+    """Return difference, standard error and degrees of freedom of what can be judged."""
+    by_weeks = pl.col("k") >= LEAST_WEEKS
+    uneven = (pl.col("var_within") * (1 / pl.col("n1") - pl.col("per_run"))).clip(lower_bound=0.0)
+    a, b = pl.col("s1") ** 2 / pl.col("n1"), pl.col("s0") ** 2 / pl.col("n0")
+    welch = (a + b) ** 2 / (a**2 / (pl.col("n1") - 1) + b**2 / (pl.col("n0") - 1))
+    known = sides.with_columns(
+        centre=pl.when(by_weeks).then("mw").otherwise("m0"),
+        se=pl.when(by_weeks).then((pl.col("sw") ** 2 * (1 + 1 / pl.col("k")) + uneven).sqrt()).otherwise((a + b).sqrt()),
+        dof=pl.when(by_weeks).then(pl.col("k") - 1.0)
+        .otherwise(pl.when(a + b > 0).then(welch).otherwise(pl.col("n1") + pl.col("n0") - 2.0)),
+    )  # fmt: skip
+    blank = pl.col("refusal").is_null()
+    known = known.with_columns(pl.when(blank).then(c).alias(c) for c in ("se", "dof"))
+    return known.with_columns(
+        difference=pl.when(blank).then(pl.col("m1") - pl.col("centre")), half=pl.col("se") * _t(known["dof"])
+    )
+
+
+def _judged(rows: pl.DataFrame, threshold_ratio: float) -> pl.DataFrame:
+    share = pl.col("metric").is_in(SHARES)
+
+    def ratio(y: pl.Expr) -> pl.Expr:
+        return pl.when(share).then(y).otherwise(y.exp() - 1)
+
+    d, half = pl.col("difference"), pl.col("half")
+    rows = rows.with_columns(
+        effect_ratio=ratio(d), effect_lo=ratio(d - half), effect_hi=ratio(d + half), now=_back("m1"), before=_back("centre"),
+        band_lo=_back(pl.col("centre") - half), band_hi=_back(pl.col("centre") + half), p_value=_p_values(rows),
+        runs_now="n1", runs_before="n0", weeks_before="k",
+    )  # fmt: skip
+    worse = (pl.col("effect_ratio") > 0) != pl.col("metric").is_in(HIGHER_IS_BETTER)
+    excluded = (pl.col("effect_lo") > 0) | (pl.col("effect_hi") < 0)
+    large = pl.col("effect_ratio").abs() >= threshold_ratio
+    sure = excluded & (pl.col("p_value") <= LEVEL)
+    verdict = (
+        pl.when(pl.col("refusal").is_not_null()).then(pl.lit("refused"))
+        .when(sure & large).then(pl.when(worse).then(pl.lit("regression")).otherwise(pl.lit("improved")))
+        .otherwise(pl.lit("indistinguishable"))
+    )  # fmt: skip
+    basis = (
+        pl.when(pl.col("k") >= LEAST_WEEKS).then(pl.format("against {} runs of {} weeks", "n0", "k"))
+        .otherwise(pl.format("against {} runs; earlier weeks are too few to know how weeks differ", "n0"))
+    )  # fmt: skip
+    why = (
+        pl.when(sure & large).then(basis)
+        .when(sure).then(pl.format(f"a change, but below {100 * threshold_ratio:g} %; {{}}", basis))
+        .when(excluded).then(pl.format("not sure enough among this many comparisons; {}", basis))
+        .otherwise(pl.format("within the spread; {}", basis))
+    )  # fmt: skip
+    return rows.with_columns(verdict=verdict, reason=pl.coalesce("refusal", why))
+
+
+def _p_values(rows: pl.DataFrame) -> pl.Series:
+    """Return two-sided p-values, corrected for their number; null where nothing was compared."""
+    table = rows.select(pl.col("difference", "se", "dof").fill_null(np.nan)).to_numpy()
+    difference, se, dof = table[:, 0], table[:, 1], table[:, 2]
+    tested = np.isfinite(difference) & np.isfinite(se)
+    # Runs that agree to the last digit have no spread: any difference is then a sure one.
+    t = np.abs(difference[tested]) / np.maximum(se[tested], np.finfo(np.float64).tiny)
+    p = 2 * distributions.t.sf(np.minimum(t, np.finfo(np.float64).max), dof[tested])
+    found = np.full(rows.height, np.nan)
+    if p.size:
+        found[tested] = distributions.false_discovery_control(p)
+    return pl.Series("p_value", found).fill_nan(None)
+
+
+def _findings(frame: pl.DataFrame) -> tuple[Finding, ...]:
+    found = []
+    for row in frame.filter(pl.col("verdict") == "regression").iter_rows(named=True):
+        subject = " ".join(
+            x for x in (row["metric"], f"at {row['scope']}", f"of {row['kind']}" if row["kind"] else "") if x
+        )
+        message = (
+            f"{100 * row['effect_ratio']:+.1f} % [{100 * row['effect_lo']:+.1f}, {100 * row['effect_hi']:+.1f}] "
+            f"{row['reason']}. Look for what changed between the weeks: code, data, driver, room."
+        )
+        evidence: dict[str, object] = {k: row[k] for k in ("effect_ratio", "effect_lo", "effect_hi", "p_value")}
+        found.append(Finding("weekly-regression", Severity.WARNING, subject, message, evidence))
+    return tuple(found)
+
+
+def worst(verdicts: Sequence[str]) -> str:
+    """Return the verdict that a group of rows deserves as a whole.
+
+    Examples
+    --------
+    >>> worst(["refused", "indistinguishable", "regression"])
+    'regression'
+    """
+    return next((v for v in VERDICTS if v in verdicts), "refused")
