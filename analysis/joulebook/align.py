@@ -11,16 +11,19 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 
-from joulebook import align_checks, align_curve, align_jumps, align_model, align_search, align_trials
+from joulebook import (
+    align_checks,
+    align_curve,
+    align_grow,
+    align_jumps,
+    align_model,
+    align_rows,
+    align_search,
+    align_trials,
+)
 from joulebook.align_model import Fit
 from joulebook.align_signal import COUNTER, Floats, Signal, build
 from joulebook.findings import Finding, Severity
-
-SEARCH_S = 4 * 3600.0
-"""Length of the stretch in which the shift is first looked for [s]: at 100 ppm a clock moves 1.4 s in it."""
-
-SEARCH_SAMPLES = 300
-"""Least number of slow samples in that stretch."""
 
 Z95 = 1.959964
 """Half width of a 95 % interval in standard errors."""
@@ -145,16 +148,17 @@ def estimate(
         return refused(early, subject=subject)
     slow_is_reading = align_checks.slower(read, ref)
     fast, slow = (ref, read) if slow_is_reading else (read, ref)
-    part = _stretch(slow)
+    part = align_rows.liveliest(slow)
     found = align_search.find(fast, part, apart_s=1.5 * slow.period_s)
     if found.shift_s.size == 0:
         return refused("no common edge: at least one log is flat or they do not overlap", subject=subject)
     fits = align_trials.refine(fast, part, found)
     if not fits:
         return refused("no shift under which the logs explain each other", subject=subject)
-    whole = _grow(fast, slow, part, fits[0])
+    few = align_rows.thin(slow)
+    whole = align_grow.whole(fast, slow, few, part, fits[0])
     doubt = align_checks.doubt(whole, fits, found, fast, slow)
-    steps = align_jumps.find(fast, slow, whole)
+    steps = align_jumps.find(fast, slow, few, whole)
     if doubt and steps.is_empty():
         return refused(doubt, subject=subject)
     return _result(fast, slow, whole, slow_is_reading=slow_is_reading, steps=steps, subject=subject)
@@ -227,41 +231,6 @@ _FRAME = pl.DataFrame(
 )
 
 
-def _stretch(slow: Signal) -> Signal:
-    """Return the liveliest stretch that is long enough to find the shift in."""
-    t = slow.time_s
-    n = max(int(SEARCH_S / slow.period_s), SEARCH_SAMPLES)
-    if t.size <= 1.5 * n:
-        return slow
-    starts = np.arange(0, t.size - n + 1, max(1, n // 4))
-    value = np.diff(slow.value, prepend=slow.value[0])
-    moved = np.concatenate([[0.0], np.cumsum((value - value.mean()) ** 2 if slow.kind == COUNTER else value**2)])
-    best = int(starts[np.argmax(moved[starts + n] - moved[starts])])
-    return slow.part(slice(best, best + n))
-
-
-def _grow(fast: Signal, slow: Signal, part: Signal, first: Fit) -> Fit:
-    """Widen the fit step by step from the stretch to the whole log, so that drift never slips a whole edge."""
-    lo, hi = np.searchsorted(slow.time_s, [part.time_s[0], part.time_s[-1]])
-    fit = first
-    while lo > 0 or hi < slow.time_s.size - 1:
-        n = hi - lo + 1
-        lo, hi = max(0, lo - n), min(slow.time_s.size - 1, hi + n)
-        fit = _refit(fast, slow.part(slice(lo, hi + 1)), fit) or fit
-    return _refit(fast, slow, fit) or fit
-
-
-def _refit(fast: Signal, slow: Signal, fit: Fit) -> Fit | None:
-    """Fit again with the anchor in the middle of the overlap."""
-    u = slow.time_s + fit.shift_s + fit.drift * (slow.time_s - fit.anchor_s)
-    common = slow.time_s[(u >= fast.time_s[0]) & (u <= fast.time_s[-1])]
-    if common.size < 16:
-        return None
-    anchor = float(common[0] + common[-1]) / 2
-    shift = fit.shift_s + fit.drift * (anchor - fit.anchor_s)
-    return align_model.fit(fast, slow, fit.sensor, shift_s=shift, drift=fit.drift, anchor_s=anchor)
-
-
 def _result(
     fast: Signal, slow: Signal, fit: Fit, *, slow_is_reading: bool, steps: pl.DataFrame, subject: str
 ) -> Alignment:
@@ -275,7 +244,7 @@ def _result(
         drift, half_ppm = 0.0, max(half_ppm, Z95 * align_model.PRIOR_DRIFT * 1e6)
     epoch = slow.epoch_us
     anchor = _EPOCH + timedelta(microseconds=epoch + round(anchor_s * 1e6))
-    base = f"{fit.n} samples, {fit.n_eff:.0f} effective edges"
+    base = f"{slow.time_s.size} samples, {fit.n_eff:.0f} effective edges"
     status, reason = "aligned", f"{base}; {thin}" if thin else base
     result = Alignment(
         offset, offset - half, offset + half, drift, drift - half_ppm, drift + half_ppm, anchor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from joulebook import align_checks, align_curve, align_model, align_search
+from joulebook import align_checks, align_curve, align_model, align_rows, align_search
 from joulebook.align_model import Fit
 from joulebook.align_signal import Floats, Signal
 
@@ -18,16 +18,21 @@ LEAST_SE = 3.0
 LEAST_HALF = 200
 """Fewest samples of the slower log in a half."""
 
+POOR_SHARE = 0.9
+"""Share of the better half's explained variance below which the other half's shift is looked for anew."""
+
 NONE = pl.DataFrame(schema={"ts_utc": pl.Datetime("us", "UTC"), "step_s": pl.Float64})
 
 
-def find(fast: Signal, slow: Signal, whole: Fit) -> pl.DataFrame:
+def find(fast: Signal, log: Signal, slow: Signal, whole: Fit) -> pl.DataFrame:
     """Find a step of either clock: fit both halves apart, and see where one map hands over to the other.
 
     Parameters
     ----------
-    fast, slow
+    fast, log
         The logs.
+    slow
+        The rows of the slower log that fits rest on: all, or some of a long log.
     whole
         The fit of one line to all.
 
@@ -37,32 +42,66 @@ def find(fast: Signal, slow: Signal, whole: Fit) -> pl.DataFrame:
         ``ts_utc`` (on the slower log's clock) and ``step_s``, by how much the slower clock was put forward against
         the faster one; no row where one line holds.
     """
+    halves = _halves(fast, log, slow, whole)
+    if halves is None:
+        return NONE
+    first, second, cut = halves
+    at = float(slow.time_s[cut])
+    if not _apart(fast, slow, (whole, first, second), at):
+        return NONE
+    if _improvement(fast, slow, (whole, first, second), cut) < LEAST_F:
+        return NONE
+    if log.time_s.size > slow.time_s.size:
+        at = float(log.time_s[min(_handover(fast, log, first, second), log.time_s.size - 1)])
+    return pl.DataFrame(
+        {"ts_utc": [slow.epoch_us + round(at * 1e6)], "step_s": [_at(first, at) - _at(second, at)]},
+        schema={"ts_utc": pl.Int64, "step_s": pl.Float64},
+    ).cast(NONE.schema)
+
+
+def _halves(fast: Signal, log: Signal, slow: Signal, whole: Fit) -> tuple[Fit, Fit, int] | None:
+    """Return the maps before and after the likeliest step and its row, or nothing where one map serves both."""
     n = slow.time_s.size
     if n < 2 * LEAST_HALF:
-        return NONE
-    first = _half(fast, slow.part(slice(0, n // 2)), whole)
-    second = _half(fast, slow.part(slice(n // 2, n)), whole)
+        return None
+    middle = float(slow.time_s[n // 2])
+    first = _again(fast, slow.part(slice(0, n // 2)), whole)
+    second = _again(fast, slow.part(slice(n // 2, n)), whole)
+    best = max((f.r2 for f in (first, second) if f is not None), default=0.0)
+    if _poor(first, slow, best):
+        first = _searched(fast, log.part(log.time_s < middle), slow.part(slice(0, n // 2)), whole) or first
+    if _poor(second, slow, best):
+        second = _searched(fast, log.part(log.time_s >= middle), slow.part(slice(n // 2, n)), whole) or second
+    cut = n // 2
     for _ in range(3):
         if first is None or second is None:
-            return NONE
-        cut = _handover(fast, slow, first, second)
+            return None
+        if not all(align_checks.related(f, slow) for f in (first, second)):
+            return None
+        if not _apart(fast, slow, (whole, first, second), float(slow.time_s[cut])):
+            return None
+        old, cut = cut, _handover(fast, slow, first, second)
         if not LEAST_HALF // 4 < cut < n - LEAST_HALF // 4:
-            return NONE
+            return None
+        if cut == old:
+            break
         first = _again(fast, slow.part(slice(0, cut)), first)
         second = _again(fast, slow.part(slice(cut, n)), second)
-    if first is None or second is None:
-        return NONE
-    at = float(slow.time_s[cut])
+    return None if first is None or second is None else (first, second, cut)
+
+
+def _apart(fast: Signal, slow: Signal, maps: tuple[Fit, Fit, Fit], at: float) -> bool:
+    """Return whether two maps differ at a time by more than their errors, the model's and the stamps'."""
+    whole, first, second = maps
     size = _at(first, at) - _at(second, at)
     se = np.hypot(_se(first, at), _se(second, at))
     floor = align_checks.floor_s(whole, fast)
-    sure = abs(size) > LEAST_SE * np.hypot(se, floor) + fast.stamp_s + slow.stamp_s
-    if not sure or _improvement(fast, slow, (whole, first, second), cut) < LEAST_F:
-        return NONE
-    return pl.DataFrame(
-        {"ts_utc": [slow.epoch_us + round(at * 1e6)], "step_s": [size]},
-        schema={"ts_utc": pl.Int64, "step_s": pl.Float64},
-    ).cast(NONE.schema)
+    return bool(abs(size) > LEAST_SE * np.hypot(se, floor) + fast.stamp_s + slow.stamp_s)
+
+
+def _poor(fit: Fit | None, slow: Signal, best: float) -> bool:
+    """Return whether a half is explained so badly that another shift may be the right one."""
+    return fit is None or not align_checks.related(fit, slow) or fit.r2 < POOR_SHARE * best
 
 
 def _at(fit: Fit, time_s: float) -> float:
@@ -76,18 +115,18 @@ def _se(fit: Fit, time_s: float) -> float:
     return float(np.sqrt(max(j @ fit.covariance @ j, 0.0)))
 
 
-def _half(fast: Signal, half: Signal, whole: Fit) -> Fit | None:
-    """Fit a half from the whole's map and from its own best correlation; the better one counts."""
-    found = align_search.find(fast, half, apart_s=1.5 * half.period_s)
-    anchor = float(half.time_s[0] + half.time_s[-1]) / 2
-    starts = [_at(whole, anchor), *found.shift_s[:1].tolist()]
-    fits = [
-        align_model.fit(fast, half, whole.sensor, shift_s=s, drift=whole.drift, anchor_s=anchor)
-        for i, s in enumerate(starts)
-        if i == 0 or abs(s - starts[0]) > half.period_s
-    ]
-    good = [f for f in fits if f is not None and align_checks.related(f, half)]
-    return max(good, key=lambda f: f.llr / f.n) if good else None
+def _searched(fast: Signal, half: Signal, rows: Signal, whole: Fit) -> Fit | None:
+    """Fit a half from its own best correlation; nothing where that leads nowhere better."""
+    part = align_rows.liveliest(half)
+    found = align_search.find(fast, part, apart_s=1.5 * half.period_s)
+    if not found.shift_s.size:
+        return None
+    anchor = float(part.time_s[0] + part.time_s[-1]) / 2
+    start = float(found.shift_s[0])
+    near = align_model.fit(fast, part, whole.sensor, shift_s=start, drift=whole.drift, anchor_s=anchor)
+    if near is None or not align_checks.related(near, half):
+        return None
+    return _again(fast, rows, near)
 
 
 def _again(fast: Signal, part: Signal, fit: Fit) -> Fit | None:

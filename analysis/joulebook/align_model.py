@@ -24,7 +24,8 @@ STEPS = 20
 """Most Gauss-Newton steps."""
 
 WHITENED = (1, 3, 6, 10)
-"""Steps at which the whitening filter is estimated anew."""
+"""Steps at which the whitening filter is estimated anew. From the second on, a fit that hardly moves under a fresh
+filter is done."""
 
 
 class Map(NamedTuple):
@@ -97,7 +98,8 @@ def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: fl
         best = (shift_s, drift, float(coef[0]))
         jump = float(np.clip(move[0], -limit, limit))
         small = max(1e-3 * fast.period_s, 1e-4 * slow.period_s)
-        done = step > WHITENED[2] and abs(move[0]) < small and abs(move[1]) * span < 2 * small
+        fresh = step in WHITENED[1:] or step > WHITENED[-1]
+        done = fresh and abs(move[0]) < small and abs(move[1]) * span < 2 * small
         shift_s, drift = shift_s + jump, float(np.clip(drift + move[1], -2e-3, 2e-3))
     return _report(c, slow, sensor, Map(shift_s, drift, anchor_s), done)
 
@@ -137,12 +139,11 @@ def _move(y: Floats, linear: Floats, moved: Floats) -> Floats:
     base = _least(linear, y)
     sigma = float(np.std(y - linear @ base)) or 1.0
     design = np.column_stack([linear, moved])
-    norm = np.sqrt((design**2).sum(axis=0))
+    norm = np.sqrt(np.einsum("ij,ij->j", design, design))
     norm[norm == 0] = 1.0
-    prior = np.zeros(design.shape[1])
-    prior[-1] = sigma / PRIOR_DRIFT / norm[-1]
-    rows = np.vstack([design / norm, prior])
-    return np.asarray((_least(rows, np.append(y, 0.0)) / norm)[-2:])
+    inner = (design.T @ design) / np.outer(norm, norm)
+    inner[-1, -1] += (sigma / PRIOR_DRIFT / norm[-1]) ** 2
+    return np.asarray((np.linalg.pinv(inner, rcond=1e-13) @ ((design.T @ y) / norm) / norm)[-2:])
 
 
 def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) -> Fit | None:

@@ -81,11 +81,15 @@ def _gaps(d: DeviceEnergy, start_utc: datetime, length_s: float) -> list[Finding
     return [Finding("gap-not-bridged", Severity.WARNING, d.device, message, evidence)]
 
 
+SHORT_RATIO = 1e-3
+"""A single reading over a span has no period; less than this share of the window is no silence either."""
+
+
 def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: float) -> list[Finding]:
     found = []
     covered_from, covered_to = float(d.stretches.start_s[0]), float(d.stretches.end_s[-1])
     # Less than a period is no silence: the next reading was not due yet.
-    tolerance_s = max(STAMP_TOLERANCE_S, d.period_s or 0.0)
+    tolerance_s = max(STAMP_TOLERANCE_S, d.period_s or SHORT_RATIO * length_s)
     if covered_from > tolerance_s and d.first_s > 0:
         place = _text(start_utc, d.first_s)
         message = f"The log starts {covered_from:.6g} s after the window, at {place}; the time before is open."

@@ -7,7 +7,6 @@ kind and scope are compared.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ import numpy as np
 import polars as pl
 from scipy import stats as distributions
 
+from joulebook import iso_weeks
 from joulebook.findings import Finding, Severity
 
 WEEKS_BEFORE = 8
@@ -75,51 +75,6 @@ class WeeklyChange:
         return self.frame.filter(pl.col("verdict") == "regression").sort(pl.col("effect_ratio").abs(), descending=True)
 
 
-def of_instant(stamp: pl.Expr) -> pl.Expr:
-    """Return the ISO week of a UTC time stamp as text.
-
-    Examples
-    --------
-    >>> pl.select(of_instant(pl.lit(dt.datetime(2027, 1, 1, tzinfo=dt.UTC)))).item()
-    '2026-W53'
-    """
-    return stamp.dt.strftime("%G-W%V")
-
-
-def monday(week: str) -> dt.date:
-    """Return the first day of an ISO week.
-
-    Raises
-    ------
-    ValueError
-        It is no ISO week.
-
-    Examples
-    --------
-    >>> monday("2026-W47")
-    datetime.date(2026, 11, 16)
-    """
-    year, mark, number = week.partition("-W")
-    try:
-        if not (mark and len(year) == 4 and len(number) == 2):
-            raise ValueError
-        return dt.date.fromisocalendar(int(year), int(number), 1)
-    except ValueError:
-        raise ValueError(f"{week!r} is no ISO week; write it as 2026-W47") from None
-
-
-def before(week: str, count: int = WEEKS_BEFORE) -> list[str]:
-    """Return the names of the weeks before a week, oldest first.
-
-    Examples
-    --------
-    >>> before("2027-W01", 2)
-    ['2026-W52', '2026-W53']
-    """
-    first = monday(week)
-    return [(first - dt.timedelta(weeks=i)).strftime("%G-W%V") for i in range(count, 0, -1)]
-
-
 def by_week(runs: pl.DataFrame) -> pl.DataFrame:
     """Return the mean of each week, with the 95 % interval that the spread of its runs gives it.
 
@@ -156,9 +111,10 @@ def compare(
     Parameters
     ----------
     runs
-        One row a run, scope and metric: ``run_id``, ``week`` (as :func:`of_instant` writes it), ``kind`` (what must be
+        One row a run, scope and metric: ``run_id``, ``week`` (as :func:`joulebook.iso_weeks.of_instant` writes it), ``kind`` (what must be
         equal for runs to be compared, as text), ``scope``, ``metric``, ``value`` (null where it was refused);
-        optionally ``tokens``, the work that the run did.
+        optionally ``tokens``, the work that the run did, and ``declared``, whether its labels say what kind of run it is:
+        without tokens, runs that are labelled alike are taken to do the same work, others are not.
     week
         The week to judge.
     weeks
@@ -188,7 +144,7 @@ def compare(
     >>> compare(rows, week="2026-W47").frame["verdict"].item()
     'regression'
     """
-    kept = _checked(runs).filter(pl.col("week").is_in([*before(week, weeks), week]))
+    kept = _checked(runs).filter(pl.col("week").is_in([*iso_weeks.before(week, weeks), week]))
     is_now = pl.col("week") == week
     asked = kept.filter(is_now).unique(GROUP).select(GROUP)
     measured = _measured(kept).join(asked, on=GROUP, how="semi")
@@ -202,7 +158,8 @@ def _checked(runs: pl.DataFrame) -> pl.DataFrame:
     missing = [c for c in _NEEDED if c not in runs.columns]
     if missing:
         raise ValueError(f"runs: no column {', '.join(missing)}; it has {', '.join(runs.columns)}")
-    return runs if "tokens" in runs.columns else runs.with_columns(tokens=pl.lit(None, pl.Float64))
+    absent = {"tokens": pl.lit(None, pl.Float64), "declared": pl.lit(False)}
+    return runs.with_columns(**{c: e for c, e in absent.items() if c not in runs.columns})
 
 
 def _measured(runs: pl.DataFrame) -> pl.DataFrame:
@@ -253,9 +210,8 @@ def _work(kept: pl.DataFrame, is_now: pl.Expr) -> pl.DataFrame:
     runs = kept.unique(["run_id", "week", "kind"])
     tokens = pl.col("tokens")
     same = (tokens.max() - tokens.min()) <= SAME_WORK_RATIO * tokens.max()
-    return runs.group_by("kind").agg(
-        same_work=pl.when(tokens.null_count() == 0).then(same), some_now=is_now.any(), some_before=(~is_now).any()
-    )
+    judged = pl.when(tokens.null_count() == 0).then(same).when(pl.col("declared").all()).then(pl.lit(True))
+    return runs.group_by("kind").agg(same_work=judged, some_now=is_now.any(), some_before=(~is_now).any())
 
 
 def _refusal() -> pl.Expr:
@@ -270,7 +226,7 @@ def _refusal() -> pl.Expr:
         .when(~pl.col("some_before")).then(pl.lit("no earlier run of this kind"))
         .when(pl.col("n0") == 0).then(pl.format("not measured at {} in the weeks before", "scope"))
         .when(whole & pl.col("same_work").eq_missing(False)).then(pl.lit("the runs did different work: look at energy per token"))
-        .when(whole & pl.col("same_work").is_null()).then(pl.lit("how much work the runs did is not known: add their tokens"))
+        .when(whole & pl.col("same_work").is_null()).then(pl.lit("how much work the runs did is not known: add their tokens, or labels"))
         .when((pl.col("k") < LEAST_WEEKS) & (pl.min_horizontal("n1", "n0") < LEAST_RUNS)).then(few)
     )  # fmt: skip
 

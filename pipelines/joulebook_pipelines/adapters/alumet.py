@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, stamps, table, wide
+from joulebook_pipelines.logs import rapl, rows, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -30,7 +30,7 @@ def _parse(log: Log) -> Iterator[Part]:
     reader = _Reader(names, late)
     read = False
     yield Part(lines=1)
-    for block in wide.below(log.blocks(), 1):
+    for block in rows.below(log.blocks(), 1):
         part = reader.read(block)
         read = read or bool(part.readings is not None and part.readings.height)
         yield part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from joulebook_pipelines.logs import absent, rapl, stamps, wide
+from joulebook_pipelines.logs import absent, rapl, rows, stamps, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -46,8 +46,8 @@ def _parse(log: Log) -> Iterator[Part]:
     if headers[:2] != ["Delta", "Time"]:
         raise LogRefusedError(f"{log.name}:1: the header must begin Delta,Time; it begins {','.join(headers[:2])!r}")
     names = tuple(f"c{i}" for i in range(len(headers)))
-    rows = wide.rows_of(log, len(names), ",", 2)
-    if not rows:
+    sample = rows.first(log, len(names), ",", 2)
+    if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
     found: dict[str, tuple[str, list[Field]]] = {}
     silent = []
@@ -56,7 +56,7 @@ def _parse(log: Log) -> Iterator[Part]:
         if known is None:
             continue
         device, scope, quantity, unit = known
-        if absent.stays_zero(rows, names.index(column)):
+        if absent.stays_zero(sample, names.index(column)):
             silent.append(header)
             continue
         fields = found.setdefault(device, (scope, []))[1]

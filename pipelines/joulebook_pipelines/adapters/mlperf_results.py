@@ -12,6 +12,8 @@ from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedErro
 
 ORIGIN = "benchmark log"
 
+_UTC = pl.Datetime("us", "UTC")
+
 _POWER_KEYS = ('"power_reading"', '"power_measurement_start"', '"interconnect_power_est"')
 _PHASES = {"eval": "evaluation", "init": "startup"}
 _LABELS = {
@@ -74,13 +76,9 @@ def _labels(events: pl.DataFrame) -> str:
 
 def _run(log: Log, name: str, **told: object) -> pl.DataFrame:
     row = {"run_id": name, "host": log.options.host, "origin": ORIGIN} | told
-    types = {
-        "start_utc": pl.Datetime("us", "UTC"),
-        "end_utc": pl.Datetime("us", "UTC"),
-        "samples": pl.Float64,
-        "batch_size": pl.Float64,
-    }
-    return pl.DataFrame([row], schema_overrides=types)
+    frame = pl.DataFrame([row])
+    numbers = [pl.col(c).cast(pl.Float64) for c in ("samples", "batch_size") if c in frame.columns]
+    return frame.with_columns(pl.col("start_utc").cast(_UTC), pl.col("end_utc").cast(_UTC), *numbers)
 
 
 def _training(log: Log, events: pl.DataFrame) -> Part:
@@ -110,7 +108,7 @@ def _steps(events: pl.DataFrame, name: str) -> pl.DataFrame:
         (pl.col("key") == "train_loss") & pl.col("samples").is_not_null() & pl.col("at").is_not_null()
     )
     return losses.select(
-        run_id=pl.lit(name), step=(pl.col("samples") / (batch or 1.0)).round().cast(pl.Int64), start_utc=pl.lit(None, pl.Datetime("us", "UTC")),
+        run_id=pl.lit(name), step=(pl.col("samples") / (batch or 1.0)).round().cast(pl.Int64), start_utc=pl.lit(None, _UTC),
         end_utc="at", tokens=pl.lit(None, pl.Float64), loss=pl.col("value").cast(pl.Float64, strict=False),
         batch_size=pl.lit(batch, pl.Float64), learning_rate=mllog.told(pl.col("metadata"), "lr").cast(pl.Float64, strict=False),
     ).unique("step", keep="first", maintain_order=True)  # fmt: skip

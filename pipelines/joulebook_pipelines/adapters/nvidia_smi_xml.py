@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
+from typing import Any
 from xml.sax import SAXParseException
 from xml.sax.handler import ContentHandler
 from xml.sax.xmlreader import AttributesImpl
@@ -48,7 +49,8 @@ class _Handler(ContentHandler):
     def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802 (the interface's name)
         self._path.append(name)
         self._text = []
-        self._leaf_line = self._locator.getLineNumber() - 1 + self._first
+        locator: Any = self._locator  # type: ignore[attr-defined]
+        self._leaf_line = locator.getLineNumber() - 1 + self._first
         if len(self._path) == 2 and name == "gpu":
             self.bus, self.cards = str(attrs.get("id", "")), self.cards + 1
 
@@ -74,20 +76,35 @@ class _Reader:
     clock: stamps.Localiser
     cards: smi_report.Cards
     driver: str = ""
-    cards_before: int = 0
     rejects: list[pl.DataFrame] = field(default_factory=list)
 
     def documents(self, pieces: list[tuple[int, str]]) -> tuple[pl.DataFrame | None, tuple[Channel, ...]]:
         """Return readings and new channels of whole documents (first line, text); what is damaged is rejected."""
-        frames = [smi_report.no_entries(), *(self._one(line, text) for line, text in pieces)]
-        found = pl.concat(frames)
+        whole = [h for line, text in pieces if (h := self._handled(line, text)) is not None]
+        if not whole:
+            return None, ()
+        said = [h.top.get("timestamp", (0, "")) for h in whole]
+        frame = pl.DataFrame({"stamp": [stamp for _, stamp in said]})
+        utc = self.clock.to_utc(frame.select(stamps.parse(pl.col("stamp"), self.form).alias("ts_utc")).to_series())
+        for (line, stamp), time in zip(said, utc, strict=True):
+            if time is None:
+                self.reject(line, stamp, "no-such-time", "timestamp")
+        rows = [(i, *entry) for i, h in enumerate(whole) for entry in h.entries]
+        names = {"document": pl.Int64, "card": pl.Int64, "line": pl.Int64, "bus": pl.String, "key": pl.String, "raw": pl.String}
+        found = pl.DataFrame(rows, schema=names, orient="row")
         if found.is_empty():
             return None, ()
+        times = pl.DataFrame({"document": pl.int_range(len(whole), eager=True), "ts_utc": utc})
+        found = found.join(times, on="document", maintain_order="left")
+        found = found.with_columns(card=pl.struct("document", "card").rle_id()).select(
+            pl.col(c).cast(t) for c, t in smi_report.SCHEMA.items()
+        )
         readings, more, channels = self.cards.read(found)
         self.rejects.append(more)
         return readings, channels
 
-    def _one(self, first_line: int, text: str) -> pl.DataFrame:
+    def _handled(self, first_line: int, text: str) -> _Handler | None:
+        """Return what a document says, ``None`` where it is damaged."""
         handler = _Handler(first_line)
         parser = create_parser(forbid_dtd=True, forbid_entities=True, forbid_external=True)
         parser.setContentHandler(handler)
@@ -96,24 +113,17 @@ class _Reader:
         except SAXParseException as error:
             line = first_line + (error.getLineNumber() or 1) - 1
             self.reject(line, f"{error.getMessage()}: {text[:200]}", "document-not-well-formed")
-            return smi_report.no_entries()
+            return None
         except DefusedXmlException as error:
             raise LogRefusedError(
                 f"{self.log.name}:{first_line}: {type(error).__name__}: a report never declares that"
             ) from None
-        line, stamp = handler.top.get("timestamp", (first_line, ""))
         self.driver = self.driver or handler.top.get("driver_version", (0, ""))[1]
         attached = handler.top.get("attached_gpus", (0, ""))[1]
         self.cards.attached = max(
             self.cards.attached, int(attached) if attached.isascii() and attached.isdigit() else 0
         )
-        naive = pl.DataFrame({"t": [stamp]}).select(stamps.parse(pl.col("t"), self.form).alias("ts_utc")).to_series()
-        utc = self.clock.to_utc(naive)
-        if utc[0] is None:
-            self.reject(line, stamp, "no-such-time", "timestamp")
-        rows = [(card + self.cards_before, at, bus, utc[0], key, raw) for card, at, bus, key, raw in handler.entries]
-        self.cards_before += handler.cards + 1
-        return pl.DataFrame(rows, schema=smi_report.SCHEMA, orient="row")
+        return handler
 
     def reject(self, line: int, raw: str, rule: str, column: str = "") -> None:
         """Take down what could not be read."""
@@ -124,7 +134,8 @@ class _Reader:
         """Judge what stands between documents: declarations belong there, anything else is rejected."""
         if "<!ENTITY" in text:
             raise LogRefusedError(
-                f"{self.log.name}:{first_line}: the document declares entities, which nvidia-smi never does; remove the DOCTYPE if the file is a log"
+                f"{self.log.name}:{first_line}: the document declares entities, which nvidia-smi never does; "
+                "remove the DOCTYPE if the file is a log"
             )
         blanked = _PROLOGUE.sub(lambda m: "\n" * m[0].count("\n"), text)
         for number, line in enumerate(blanked.split("\n"), first_line):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import cells, rapl, relative, table, wide
+from joulebook_pipelines.logs import cells, rapl, relative, rows, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -32,8 +32,8 @@ def _sniff(head: Head) -> bool:
 def _parse(log: Log) -> Iterator[Part]:
     headers = _headers(log.head.lines[0])
     names = tuple(f"c{i}" for i in range(len(headers)))
-    rows = [c for line in log.head.lines[1:20] if len(c := _headers(line)) == len(names)]
-    if not rows:
+    sample = [c for line in log.head.lines[1:20] if len(c := _headers(line)) == len(names)]
+    if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
     groups = _groups(names, headers)
     if not groups:
@@ -41,11 +41,11 @@ def _parse(log: Log) -> Iterator[Part]:
             f"{log.name}:1: no column is a power or an energy; log with the power of the processor switched on"
         )
     time = Field(names[headers.index("System Time")], "System Time", "ts_utc")
-    clock = relative.OfDay(log, 2, rows[0][headers.index("System Time")])
+    clock = relative.OfDay(log, 2, sample[0][headers.index("System Time")])
     since = next((names[i] for i, h in enumerate(headers) if h.startswith("Elapsed Time")), None)
     spans = _Spans(since)
     yield Part(lines=1, channels=tuple(g.channel for g in groups))
-    for block in wide.below(log.blocks(), 1):
+    for block in rows.below(log.blocks(), 1):
         yield _read(block, names, groups, time, clock, spans)
 
 
@@ -106,7 +106,7 @@ def _read(
     rejects = [table.whole_lines(odd, rule)]
     raw = split.frame.filter(pl.col(time.column).str.strip_chars(' "') != time.header)
     if not block.terminated and raw.height:
-        raw, cut = wide.cut_last(raw, names, ",", odd)
+        raw, cut = rows.cut_last(raw, names, ",", odd)
         rejects.append(cut)
     raw = raw.with_columns(clock.utc(raw[time.column]), spans.of(raw))
     fields = [f for g in groups for f in g.fields]
@@ -121,7 +121,7 @@ def _read(
         values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=group.never_zero)
         readings.append(table.kept(values.with_columns(mine["ts_utc"], mine["span_s"])))
         rejects += [bad, judged]
-    return Part(lines=block.count, readings=wide.together(readings), rejects=pl.concat(rejects))
+    return Part(lines=block.count, readings=rows.together(readings), rejects=pl.concat(rejects))
 
 
 ADAPTER = Adapter(

@@ -9,24 +9,19 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, rapl, relative, stamps, table, wide
+from joulebook_pipelines.logs import cells, rapl, relative, rows, stamps, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
-_TIMES = frozenset({
-    "time", "times", "time_s", "timestamp", "timestamp_s", "ts", "datetime", "date", "epoch", "epoch_s", "unix", "unix_time", "elapsed",
-    "elapsed_s", "seconds", "sec", "t", "t_s", "time_ns", "timestamp_ns", "time_ms", "timestamp_ms", "time_us", "timestamp_us",
-})  # fmt: skip
-_ENERGY = re.compile(r"^(.*?)[\s_./:-]*(?:energy)?[\s_(\[./-]*(uj|µj|mj|j|joules?)[)\]]?$", re.IGNORECASE)
-_RANGE = re.compile(r"^(.*?)[\s_./:-]*(?:max[_ ]?energy[_ ]?)?range[\s_(\[]*(uj|µj|mj|j)[)\]]?$", re.IGNORECASE)
 _ZONES = frozenset({"zone", "domain", "name", "rapl_domain", "rapl_zone"})
+_COUNTER = re.compile(r"(?i)energy[_ ]?\(?uj\)?")
 _SEPARATORS = (",", ";", "\t")
 
 UNDERFLOW = 2.0**63
 """A difference below 0 that was stored as an unsigned number lies above, and no counter ever gets there."""
 
-COUNTING_FALLS = 0.2
-"""A counter falls only where it wraps; a column that falls more often than this holds the energy of each interval."""
+COUNTING_FALLS = 1 / 3
+"""A counter falls only where it wraps; the energies of single intervals fall about every second time."""
 
 
 @dataclass
@@ -40,39 +35,20 @@ class _Columns:
     zone: int | None = None
 
 
-def _domain(text: str) -> rapl.Domain | None:
-    """Return the domain of a column; a zone that only has a number is a package where it is the first."""
-    known = rapl.domain(text.strip(" _./:-").rsplit("/", 1)[-1])
-    place = rapl.zone(text)
-    if known is not None or place is None:
-        return known
-    socket, sub = place
-    if sub is not None:
-        return rapl.Domain(f"cpu:{socket}/zone{sub}", "part")
-    return rapl.Domain("cpu:0", "package") if socket == 0 else rapl.Domain(f"zone:{socket}", "")
-
-
 def _header(head: Head) -> _Columns | None:
     line = next((li for li in head.lines[:20] if li.strip() and not li.startswith("#")), "")
     for separator in _SEPARATORS:
         headers = [c.strip().strip('"') for c in line.split(separator)]
-        if len(headers) < 2 or headers[0].lower().strip() not in _TIMES:
+        if len(headers) < 2 or headers[0].lower() not in rapl.TIMES:
             continue
         found = _Columns(separator, headers)
-        for name in headers[1:]:
-            if match := _RANGE.match(name):
-                target = found.ranges
-            elif match := _ENERGY.match(name):
-                target = found.energies
-            else:
-                continue
-            known = _domain(match[1])
-            if known is not None:
-                target[name] = (known, match[2])
-        if found.energies:
-            return found
+        if rapl.is_poll(headers):
+            for name in headers[1:]:
+                domain, unit, ranges = rapl.energy_column(name) or (rapl.Domain("", ""), "", False)
+                (found.ranges if ranges else found.energies)[name] = (domain, unit)
+            return found if found.energies else None
         zones = [i for i, n in enumerate(headers) if n.lower() in _ZONES]
-        if zones and any(re.fullmatch(r"(?i)energy[_ ]?\(?uj\)?", n) for n in headers):
+        if zones and any(_COUNTER.fullmatch(n) for n in headers):
             found.zone = zones[0]
             return found
     return None
@@ -89,21 +65,21 @@ def _parse(log: Log) -> Iterator[Part]:
             f"{log.name}:1: needs a header with a time and a column a RAPL domain, such as package-0_uj"
         )
     first_row = next(i for i, li in enumerate(log.head.lines, 1) if li.strip() and not li.startswith("#")) + 1
-    rows = wide.rows_of(log, len(found.headers), found.separator, first_row)
-    if not rows:
+    sample = rows.first(log, len(found.headers), found.separator, first_row)
+    if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
     try:
-        form = stamps.detect(_alike([r[0] for r in rows if r[0]][:200]), day_first=log.options.day_first)
+        form = stamps.detect(_alike([r[0] for r in sample if r[0]][:200]), day_first=log.options.day_first)
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
     unit = re.search(r"_(ns|us|ms)$", found.headers[0].lower())
     if unit and form.pattern == "relative":
         form = stamps.StampForm("relative", aware=True, unit_us={"ns": 1e-3, "us": 1.0, "ms": 1e3}[unit[1]])
-    how = relative.stamping(log, form, first_row, rows[0][0])
+    how = relative.stamping(log, form, first_row, sample[0][0])
     if found.zone is not None:
         yield from _long(log, found, first_row, how)
     else:
-        yield from _wide(log, found, first_row, rows, form, how)
+        yield from _wide(log, found, first_row, sample, form, how)
 
 
 def _alike(samples: list[str]) -> list[str]:
@@ -113,13 +89,17 @@ def _alike(samples: list[str]) -> list[str]:
 
 
 def _wide(
-    log: Log, found: _Columns, first_row: int, rows: list[list[str]], form: stamps.StampForm, how: relative.Stamping
+    log: Log, found: _Columns, first_row: int, sample: list[list[str]], form: stamps.StampForm, how: relative.Stamping
 ) -> Iterator[Part]:
     names = tuple(f"c{i}" for i in range(len(found.headers)))
-    if len(rows) < 2:
+    if len(sample) < 2:
         raise LogRefusedError(f"{log.name}: one row of counters tells no energy; the poll must run on")
-    counting = {h: _counts([r[found.headers.index(h)] for r in rows]) for h in found.energies}
-    span_s = None if all(counting.values()) else _step_s(rows, how)
+    ranged = {d.device for d, _ in found.ranges.values()}
+    counting = {
+        h: d.device in ranged or _counts([r[found.headers.index(h)] for r in sample])
+        for h, (d, _) in found.energies.items()
+    }
+    span_s = None if all(counting.values()) else _step_s(sample, how)
     if len(set(counting.values())) > 1:
         raise LogRefusedError(
             f"{log.name}: some columns count on, others hold the energy of each interval "
@@ -147,7 +127,7 @@ def _wide(
     ranges = {
         d.device: r * (cells.factor("energy_j", _unit(u)) or 1.0)
         for h, (d, u) in found.ranges.items()
-        if (r := _first_number(rows, found.headers.index(h)))
+        if (r := _first_number(sample, found.headers.index(h)))
     }
     yield Part(findings=(*how.findings, *_ranges(log, ranges)))
 
@@ -167,16 +147,16 @@ def _counts(texts: list[str]) -> bool:
     return falls <= COUNTING_FALLS * max(len(values) - 1, 1)
 
 
-def _step_s(rows: list[list[str]], how: relative.Stamping) -> float | None:
-    at = pl.DataFrame({"t": [r[0] for r in rows]}).select(how.naive(pl.col("t"))).to_series().drop_nulls()
+def _step_s(sample: list[list[str]], how: relative.Stamping) -> float | None:
+    at = pl.DataFrame({"t": [r[0] for r in sample]}).select(how.naive(pl.col("t"))).to_series().drop_nulls()
     steps = at.diff().dt.total_microseconds().drop_nulls()
     steps = steps.filter(steps > 0)
     return None if steps.is_empty() else float(str(steps.median())) / 1e6
 
 
-def _first_number(rows: list[list[str]], place: int) -> float | None:
+def _first_number(sample: list[list[str]], place: int) -> float | None:
     values = (
-        pl.DataFrame({"v": [r[place] for r in rows]}).select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
+        pl.DataFrame({"v": [r[place] for r in sample]}).select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
     )
     return None if values.is_empty() else float(values[0])
 
@@ -186,27 +166,28 @@ def _ranges(log: Log, ranges: dict[str, float]) -> tuple[Finding, ...]:
         return ()
     told = ", ".join(f"{d} at {r:.6g} J" for d, r in ranges.items())
     return (Finding(
-        "counter-range", Severity.NOTE, log.name, f"The file says where its counters wrap: {told}. Wraps are corrected with it.", dict(ranges),
+        "counter-range", Severity.NOTE, log.name, f"The file says where its counters wrap: {told}. Wraps are corrected with it.",
+        dict(ranges),
     ),)  # fmt: skip
 
 
 def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> Iterator[Part]:
     """Read one line a domain: time, name of the zone, counter."""
     names = tuple(f"c{i}" for i in range(len(found.headers)))
-    at = next(i for i, n in enumerate(found.headers) if re.fullmatch(r"(?i)energy[_ ]?\(?uj\)?", n))
-    reach = next((i for i, n in enumerate(found.headers) if _RANGE.match(n)), None)
+    at = next(i for i, n in enumerate(found.headers) if _COUNTER.fullmatch(n))
+    reach = next((i for i, n in enumerate(found.headers) if "range" in n.lower()), None)
     zone, energy = names[found.zone or 0], Field(names[at], found.headers[at], "energy_counter_j", "uj", required=True)
     stamp = Field("c0", found.headers[0], "ts_utc")
     channels: dict[str, Channel] = {}
     ranges: dict[str, float] = {}
     yield Part(lines=first_row - 1)
-    for block in wide.below(log.blocks(), first_row - 1):
+    for block in rows.below(log.blocks(), first_row - 1):
         split = table.split(block, names, found.separator, quoted=b'"' in block.data)
         last = block.first_line + block.count - 1 if not block.terminated else -1
         rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
         rejects = [table.whole_lines(split.odd, rule)]
         raw = split.frame.filter(pl.col("c0").str.strip_chars() != found.headers[0])
-        domains = {t: _domain(t) for t in raw[zone].unique(maintain_order=True) if t is not None}
+        domains = {t: rapl.domain(t) for t in raw[zone].unique(maintain_order=True) if t is not None}
         devices = {t: d.device for t, d in domains.items() if d}
         raw = raw.with_columns(device=pl.col(zone).replace_strict(devices, default=None, return_dtype=pl.String))
         naive = raw.select(how.naive(pl.col("c0").fill_null("")).alias("ts_utc")).to_series()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import absent, stamps, wide
+from joulebook_pipelines.logs import absent, rows, stamps, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -42,19 +42,19 @@ def _naive(text: pl.Expr) -> pl.Expr:
 def _parse(log: Log) -> Iterator[Part]:
     headers = [h.strip() for h in log.head.lines[0].split(",")]
     names = tuple(f"c{i}" for i in range(len(headers)))
-    rows = wide.rows_of(log, len(names), ",", 2)
-    if not rows:
+    sample = rows.first(log, len(names), ",", 2)
+    if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
-    clock = stamps.localiser(_NAIVE, log.options, log.name, 2, rows[0][0])
-    groups, silent = _groups(log, headers, names, rows)
-    span_s = _cycle_s(rows)
+    clock = stamps.localiser(_NAIVE, log.options, log.name, 2, sample[0][0])
+    groups, silent = _groups(log, headers, names, sample)
+    span_s = _cycle_s(sample)
     sheet = wide.Sheet(names, ",", Field("c0", "Date", "ts_utc"), groups, _naive, clock, span_s=span_s)
     yield from wide.Reader(log, sheet).parts()
     yield Part(findings=absent.told(log, silent))
 
 
 def _groups(
-    log: Log, headers: list[str], names: tuple[str, ...], rows: list[list[str]]
+    log: Log, headers: list[str], names: tuple[str, ...], sample: list[list[str]]
 ) -> tuple[tuple[wide.Group, ...], list[str]]:
     """Return the devices of the file, and the columns that are 0 all along."""
     process = _PROCESS.search(log.path.name) if "Total Power" not in headers else None
@@ -69,7 +69,7 @@ def _groups(
         if header not in headers:
             continue
         at = headers.index(header)
-        if header == "GPU Power" and absent.stays_zero(rows, at):
+        if header == "GPU Power" and absent.stays_zero(sample, at):
             silent.append(header)
             continue
         fields = [Field(names[at], header, "power_w", "W", required=True)]
@@ -85,9 +85,9 @@ def _groups(
     return tuple(groups), silent
 
 
-def _cycle_s(rows: list[list[str]]) -> float:
+def _cycle_s(sample: list[list[str]]) -> float:
     """Return the length of a cycle: the usual step of the first stamps."""
-    at = pl.DataFrame({"t": [r[0] for r in rows]}).select(_naive(pl.col("t"))).to_series().drop_nulls()
+    at = pl.DataFrame({"t": [r[0] for r in sample]}).select(_naive(pl.col("t"))).to_series().drop_nulls()
     steps = at.diff().dt.total_microseconds().drop_nulls()
     steps = steps.filter(steps > 0)
     return USUAL_CYCLE_S if steps.is_empty() else float(str(steps.median())) / 1e6

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, relative, sections, table, wide
+from joulebook_pipelines.logs import rapl, relative, rows, sections, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -85,7 +85,7 @@ def _read(
     rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
     rejects = [table.whole_lines(odd, rule)]
     if not block.terminated and raw.height:
-        raw, cut = wide.cut_last(raw, names, " ", odd)
+        raw, cut = rows.cut_last(raw, names, " ", odd)
         rejects.append(cut)
     raw = raw.with_columns(clock.utc(raw["c0"]), span_s=pl.lit(span_s))
     lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
@@ -99,7 +99,7 @@ def _read(
         values, judged = table.judge(values, mine, group.fields, group.judged)
         readings.append(table.kept(values.with_columns(mine["ts_utc"], mine["span_s"])))
         rejects += [bad, judged]
-    return Part(lines=block.count, readings=wide.together(readings), rejects=pl.concat(rejects))
+    return Part(lines=block.count, readings=rows.together(readings), rejects=pl.concat(rejects))
 
 
 ADAPTER = Adapter(

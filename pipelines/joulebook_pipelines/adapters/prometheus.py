@@ -12,7 +12,7 @@ import polars as pl
 
 from joulebook_pipelines.logs import prometheus_series, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
-from joulebook_pipelines.logs.prometheus_series import Series
+from joulebook_pipelines.logs.prometheus_cards import Series
 
 _ANSWER = re.compile(r'"resultType"\s*:|"metric"\s*:\s*\{')
 _ERROR = re.compile(r'"status"\s*:\s*"error"')

@@ -9,7 +9,7 @@ import polars as pl
 
 from joulebook_pipelines.logs import prometheus_names, prometheus_series, stamp_lines, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
-from joulebook_pipelines.logs.prometheus_series import Series
+from joulebook_pipelines.logs.prometheus_cards import Series
 
 _SAMPLE = r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?[ \t]+(\S+)(?:[ \t]+(-?\d+(?:\.\d+)?))?\s*$'
 _LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -34,7 +34,8 @@ def _labels(text: str | None) -> dict[str, str]:
 def _parse(log: Log) -> Iterator[Part]:
     collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
     frames, odd, count, mark = [], [table.no_rejects()], 0, None
-    for block in log.blocks():
+    for whole in log.blocks():
+        block = whole
         count += block.count
         if b"\x00" in block.data:
             block, nul = table.without_nul(block)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, sections, stamps, table, wide
+from joulebook_pipelines.logs import rapl, rows, sections, stamps, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -81,17 +81,17 @@ class _Reader:
         rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
         rejects = [table.whole_lines(odd, rule)]
         if not block.terminated and raw.height:
-            raw, cut = wide.cut_last(raw, tuple(self._names), "\t", odd)
+            raw, cut = rows.cut_last(raw, tuple(self._names), "\t", odd)
             rejects.append(cut)
         raw, lost = self._timed(raw)
         rejects.append(lost)
         readings, fresh = [], []
-        for group, rows in self._groups(raw):
-            values, bad = table.convert(rows, group.fields)
-            values, judged = table.judge(values, rows, group.fields, group.judged, never_zero=False)
-            readings.append(table.kept(values.with_columns(rows["ts_utc"], rows["span_s"])))
+        for group, mine in self._groups(raw):
+            values, bad = table.convert(mine, group.fields)
+            values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=False)
+            readings.append(table.kept(values.with_columns(mine["ts_utc"], mine["span_s"])))
             rejects += [bad, judged]
-            if group.channel.device not in self._channels and rows.height:
+            if group.channel.device not in self._channels and mine.height:
                 self._channels[group.channel.device] = group.channel
                 fresh.append(group.channel)
         frame = pl.concat(readings, how="diagonal") if readings else None
@@ -142,17 +142,17 @@ class _Reader:
                 domain = rapl.domain(header, socket) if column else None
                 if column is None or domain is None:
                     continue
-                rows = raw.filter(mine)
+                chosen = raw.filter(mine)
                 # Only the first line of a package carries its watts; the blanks of the others say nothing.
-                rows = rows if socket is None else rows.filter(pl.col(column) != "")
+                chosen = chosen if socket is None else chosen.filter(pl.col(column) != "")
                 fields = [Field(column, header, "power_w", "W", required=socket is None)]
                 if header == "PkgWatt" and (temperature := self._column("PkgTmp")):
                     fields.append(Field(temperature, "PkgTmp", "temperature_c", "C"))
-                if rows.height:
+                if chosen.height:
                     channel = Channel(domain.device, domain.scope, kind="mean")
                     yield (
                         wide.Group(channel, tuple(fields), domain.scope),
-                        rows.with_columns(device=pl.lit(domain.device)),
+                        chosen.with_columns(device=pl.lit(domain.device)),
                     )
 
 

@@ -50,14 +50,12 @@ def _parse(log: Log) -> Iterator[Part]:
         "end": next(i for i, t in enumerate(titles) if t.startswith("end_tsc")),
     }
     rows = [dialect.split_line(line, separator) for line in log.head.lines[1:200]]
-    samples = [f"{r[places['start']]}Z" for r in rows if len(r) == len(titles)]
-    reader = phase_log.Phases(log, {q: titles[i] for q, i in places.items()}, samples)
+    samples = [r[places["start"]] for r in rows if len(r) == len(titles)]
+    reader = phase_log.Phases(log, {q: titles[i] for q, i in places.items()}, samples, utc=True)
     for block in log.blocks():
         raw = table.split(block, [f"c{i}" for i in range(len(titles))], separator, quoted=b'"' in block.data)
         frame = raw.frame.filter(pl.col("line") > 1)
-        text = {q: pl.col(f"c{i}").str.strip_chars(' "') for q, i in places.items()}
-        # The column's title says that its stamps are UTC.
-        told = frame.select("line", **{q: t if q == "phase" else t + "Z" for q, t in text.items()})
+        told = frame.select("line", **{q: pl.col(f"c{i}").str.strip_chars(' "') for q, i in places.items()})
         phases, rejects = reader.read(told)
         phases = phases.with_columns(phase=pl.col("phase").map_elements(phase_log.word, return_dtype=pl.String))
         odd = table.whole_lines(raw.odd.filter(pl.col("line") > 1), "wrong-number-of-fields")

@@ -18,8 +18,10 @@ QUANTITIES: dict[str, tuple[str, str]] = {
     "gpu use (%)": ("utilization_ratio", "%"), "gfx_activity": ("utilization_ratio", "%"), "gfx": ("utilization_ratio", "%"),
     "gfx%": ("utilization_ratio", "%"), "gfx_util": ("utilization_ratio", "%"),
     "gpu memory use (%)": ("memory_utilization_ratio", "%"), "gpu memory read/write activity (%)": ("memory_utilization_ratio", "%"),
-    "umc_activity": ("memory_utilization_ratio", "%"), "mem_util": ("memory_utilization_ratio", "%"), "mem%": ("memory_utilization_ratio", "%"),
-    "vram total used memory (b)": ("memory_used_bytes", "b"), "vram_used": ("memory_used_bytes", "MiB"), "used_vram": ("memory_used_bytes", "MiB"),
+    "umc_activity": ("memory_utilization_ratio", "%"), "mem_util": ("memory_utilization_ratio", "%"),
+    "mem%": ("memory_utilization_ratio", "%"),
+    "vram total used memory (b)": ("memory_used_bytes", "b"), "vram_used": ("memory_used_bytes", "MiB"),
+    "used_vram": ("memory_used_bytes", "MiB"),
     "temperature (sensor edge) (c)": ("temperature_c", "C"), "temperature (sensor junction) (c)": ("temperature_c", "C"),
     "hotspot_temperature": ("temperature_c", "C"), "gpu_temp": ("temperature_c", "C"), "gpu_t": ("temperature_c", "C"),
     "hotspot": ("temperature_c", "C"),
@@ -38,6 +40,8 @@ TIMES = frozenset({"timestamp", "time", "date", "datetime"})
 MODEL = ("card series", "card model", "market_name", "product_name")
 
 IDENTITY = ("unique id", "uuid")
+
+NAMING = frozenset({*MODEL, *IDENTITY})
 
 _CARD = re.compile(r"^(?:card|gpu)?\s*:?\s*(\d+)$", re.IGNORECASE)
 

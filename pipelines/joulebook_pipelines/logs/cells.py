@@ -29,7 +29,7 @@ _FACTORS = {
     "current": {"a": 1.0, "amps": 1.0, "ma": 1e-3, "amp": 1.0, "ampere": 1.0},
     "apparent": {"va": 1.0, "kva": 1e3},
     "reactive": {"var": 1.0, "kvar": 1e3},
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "sec": 1.0, "seconds": 1.0, "min": 60.0, "h": 3600.0},
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "sec": 1.0, "seconds": 1.0, "min": 60.0, "h": 3600.0},
 }  # fmt: skip
 
 _FAMILIES = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs.text import Block, Head, LogRefusedError, blocks
+from joulebook_pipelines.logs.text import Block, Head, LogRefusedError, blocks, pieces
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,14 @@ class Log:
         LogRefusedError
             The file is larger than ``limit_bytes`` when unpacked.
         """
-        pieces, total = [], 0
-        for block in self.blocks():
-            total += len(block.data)
+        # Not through blocks: those cut a line of more than a few MiB, and a document may be one line.
+        found, total = [], 0
+        for piece in pieces(self.path, self.head):
+            total += len(piece)
             if total > limit_bytes:
                 raise LogRefusedError(f"{self.name}: larger than {limit_bytes >> 20} MiB; split it into parts")
-            pieces.append(block.data if block.terminated else block.data[:-1])
-        return b"".join(pieces).decode("utf-8", errors="replace")
+            found.append(piece)
+        return b"".join(found).decode("utf-8", errors="replace")
 
 
 @dataclass(frozen=True)

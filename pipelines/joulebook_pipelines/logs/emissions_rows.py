@@ -133,6 +133,8 @@ def read(log: Log) -> Rows:
     heads = [
         i for i, line in enumerate(lines) if set(re.split(r"[,;\t]", line.replace('"', "").replace(" ", ""))) >= NEEDED
     ]
+    if not heads:
+        raise LogRefusedError(f"{log.name}: has no header of CodeCarbon ({', '.join(sorted(NEEDED))} and more)")
     sign = separator_of(lines[heads[0]]) or ","
     found, frames, rejects = _Collector(), [], []
     present: set[str] = set()

@@ -13,7 +13,7 @@ import polars as pl
 from joulebook import rules, schema
 from joulebook_pipelines.logs import cells, table
 
-SCHEMA = {
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "row": pl.Int64, "line": pl.Int64, "device": pl.String, "ts_utc": schema.UTC, "quantity": pl.String,
     "header": pl.String, "unit": pl.String, "raw": pl.String,
 }  # fmt: skip

@@ -82,8 +82,8 @@ class _Reader:
             frames.append(readings)
             rejects.append(more)
             channels += fresh
-        readings = pl.concat(frames, how="diagonal").sort("line", maintain_order=True) if frames else None
-        return Part(block.count, readings, pl.concat(rejects), channels=tuple(channels))
+        merged = pl.concat(frames, how="diagonal").sort("line", maintain_order=True) if frames else None
+        return Part(block.count, merged, pl.concat(rejects), channels=tuple(channels))
 
     def _lines(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the table's lines with the collector's stamp, and a last line that was cut."""
@@ -134,7 +134,7 @@ class _Reader:
         nameless = raw.filter(pl.col("device").is_null())
         if nameless.height:
             rule = pl.lit("no-such-device")
-            if self.dialect.process:
+            if self.dialect.process in places:
                 idle = pl.col(places[self.dialect.process]) == "-"
                 rule = pl.when(idle).then(pl.lit("no-process")).otherwise(rule)
             rejects.append(table.whole_lines(nameless.with_columns(raw="whole"), rule))
@@ -187,7 +187,7 @@ class _Reader:
         return (us + passed * _DAY_US).cast(pl.Datetime("us")).alias(naive.name)
 
     def _device(self, places: Mapping[str, str]) -> pl.Expr:
-        if self.dialect.gpu not in places:
+        if self.dialect.gpu not in places or (self.dialect.process or self.dialect.gpu) not in places:
             return pl.lit(None, pl.String)
         text = pl.col(places[self.dialect.gpu])
         if self.dialect.join_entity:

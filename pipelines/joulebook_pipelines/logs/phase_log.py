@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -105,9 +106,13 @@ class Phases:
         The names in the file of the members of a phase.
     samples
         Some stamps of starts.
+    utc
+        The log says elsewhere that its stamps are UTC.
     """
 
-    def __init__(self, log: Log, names: Mapping[str, str], samples: Sequence[str]) -> None:
+    def __init__(self, log: Log, names: Mapping[str, str], samples: Sequence[str], *, utc: bool = False) -> None:
+        if utc:
+            log = replace(log, options=replace(log.options, timezone="UTC", utc_offset_s=None))
         self._fields = {q: Field(q, n.strip(), q) for q, n in names.items()}
         if "end" not in names and not names["duration"].strip().lower().endswith("_s"):
             if log.options.units.get("span_s") is None:

@@ -135,7 +135,7 @@ def card_key(labels: Labels) -> tuple[str, str]:
     return uuid.removeprefix("GPU-").lower(), number
 
 
-def classify(name: str, labels: Labels) -> tuple[Meaning, ...]:
+def classify(name: str, labels: Labels) -> tuple[Meaning, ...]:  # noqa: PLR0911 (one line an exporter)
     """Return what a series says; nothing where its metric is not known.
 
     Examples

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,24 +10,19 @@ import polars as pl
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import boards, entries, prometheus_names, prometheus_tail, table
 from joulebook_pipelines.logs.contract import Channel, Log, LogRefusedError, Part
-from joulebook_pipelines.logs.prometheus_names import Labels, Meaning
+from joulebook_pipelines.logs.prometheus_cards import Cards, Hosts, Series
+from joulebook_pipelines.logs.prometheus_names import Meaning
 
-SAMPLES = {"series": pl.Int64, "line": pl.Int64, "ts_utc": pl.Datetime("us", "UTC"), "raw": pl.String}
+SAMPLES: dict[str, pl.DataType | type[pl.DataType]] = {
+    "series": pl.Int64,
+    "line": pl.Int64,
+    "ts_utc": pl.Datetime("us", "UTC"),
+    "raw": pl.String,
+}
 """Columns of the samples of a file: ``series`` is the place in its list of series."""
 
 BLANK_FROM = 140_737_488_355_328
 """DCGM writes 2^47 and above (and 2^63 less a few) for "no value" and "not supported"."""
-
-_BY_INSTANCE = frozenset({"utilization_ratio", "memory_utilization_ratio", "memory_used_bytes"})
-"""What a slice of a card (MIG) has for itself; power, energy, temperature and clocks are the board's."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """Name and labels of a series."""
-
-    name: str
-    labels: Labels
 
 
 @dataclass(frozen=True)
@@ -82,12 +76,13 @@ def readings(log: Log, series: Sequence[Series], samples: pl.DataFrame) -> Part:
 def _understand(log: Log, series: Sequence[Series]) -> tuple[list[_Told], list[Series]]:
     """Return the series that are understood, with the card numbered, and those that are not."""
     named = {metric: quantity for quantity, metric in log.options.columns.items() if quantity != "time"}
-    cards = _Cards(series)
+    hosts = Hosts(series)
+    cards = Cards(series, hosts)
     told, strangers = [], []
     for i, one in enumerate(series):  # series, not samples
         quantity = named.get(one.name or "*")
         if quantity is not None:
-            told.append(_Told(i, _as_said(log, quantity, one), host_of(one.labels), one.name or "value"))
+            told.append(_Told(i, _as_said(log, quantity, one), hosts.of(one.labels), one.name or "value"))
             continue
         meanings = [("", m) for m in prometheus_names.classify(one.name, one.labels)]
         meanings += prometheus_names.in_labels(one.name, one.labels)
@@ -96,7 +91,7 @@ def _understand(log: Log, series: Sequence[Series]) -> tuple[list[_Told], list[S
         for label, meaning in meanings:
             device, model, uuid = cards.name(meaning, one.labels)
             header = f"{one.name}{{{label}}}" if label else one.name
-            told.append(_Told(i, replace(meaning, device=device), host_of(one.labels), header, model, uuid, label))
+            told.append(_Told(i, replace(meaning, device=device), hosts.of(one.labels), header, model, uuid, label))
     return told, strangers
 
 
@@ -118,49 +113,6 @@ def _as_said(log: Log, quantity: str, one: Series) -> Meaning:
             f'{log.name}: {quantity} of {one.name!r} needs its unit; add units = {{ {quantity} = "…" }}'
         )
     return Meaning(device, scope, quantity, unit, 0, uuid or "said")
-
-
-class _Cards:
-    """Numbers the cards: by their own number, else by that of another series with the same identifier, else in order."""
-
-    def __init__(self, series: Sequence[Series]) -> None:
-        self._numbers: dict[tuple[str, str], str] = {}
-        self._models: dict[tuple[str, str], str] = {}
-        self._uuids: dict[tuple[str, str], str] = {}
-        for one in series:
-            uuid, number = prometheus_names.card_key(one.labels)
-            key = (host_of(one.labels), uuid)
-            if uuid and number:
-                self._numbers.setdefault(key, number)
-            if uuid or number:
-                model = next(
-                    (one.labels[k] for k in ("modelName", "name", "product_name", "gpu_model") if one.labels.get(k)), ""
-                )
-                if model and one.name and (prometheus_names.looks_known(one.name)):
-                    self._models.setdefault((key[0], uuid or number), model)
-
-    def name(self, meaning: Meaning, labels: Labels) -> tuple[str, str, str]:
-        """Return device, model and identifier of a series."""
-        if not meaning.device.startswith("gpu:") or meaning.device[4:5].isdigit():
-            return meaning.device, "", ""
-        uuid, number = prometheus_names.card_key(labels)
-        host = host_of(labels)
-        if not number:
-            taken = {n for (h, _), n in self._numbers.items() if h == host}
-            free = next(str(i) for i in range(len(taken) + 1) if str(i) not in taken)
-            number = self._numbers.setdefault((host, uuid), free)
-        model = self._models.get((host, uuid)) or self._models.get((host, number), "")
-        part = labels.get("GPU_I_ID", "")
-        slice_ = f"/mig:{part}" if part and meaning.quantity in _BY_INSTANCE else ""
-        return f"gpu:{number}{meaning.device[4:]}{slice_}", model, uuid
-
-
-def host_of(labels: Labels) -> str:
-    """Return the host that a series is about, ``""`` where no label tells."""
-    for key in ("Hostname", "hostname", "exported_instance", "node", "nodename", "instance"):
-        if labels.get(key):
-            return re.sub(r":\d+$", "", labels[key])
-    return ""
 
 
 def _hosts(log: Log, told: list[_Told]) -> tuple[list[_Told], list[Finding]]:
@@ -280,7 +232,8 @@ def _about(log: Log, strangers: list[Series]) -> list[Finding]:
     if inside:
         found.append(Finding(
             "process-series-left-out", Severity.NOTE, log.name,
-            f"Not read: {', '.join(inside[:5])} split the node's energy by pod or process; they lie inside what is read.", {"metrics": inside},
+            f"Not read: {', '.join(inside[:5])} split the node's energy by pod or process; they lie inside what is read.",
+            {"metrics": inside},
         ))  # fmt: skip
     if names:
         found.append(Finding(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -80,3 +81,56 @@ def zone(path: str) -> tuple[int, int | None] | None:
     """
     found = re.search(r"intel-rapl:(\d+)(?::(\d+))?", path)
     return (int(found[1]), int(found[2]) if found[2] else None) if found else None
+
+
+TIMES = frozenset({
+    "time", "times", "time_s", "timestamp", "timestamp_s", "ts", "datetime", "date", "epoch", "epoch_s", "unix", "unix_time", "elapsed",
+    "elapsed_s", "seconds", "sec", "t", "t_s", "time_ns", "timestamp_ns", "time_ms", "timestamp_ms", "time_us", "timestamp_us",
+})  # fmt: skip
+"""Titles of the time in polls of counters."""
+
+_ENERGY = re.compile(r"^(.*?)[\s_./:-]*(?:energy)?[\s_(\[./-]*(uj|µj|mj|j|joules?)[)\]]?$", re.IGNORECASE)
+_RANGE = re.compile(r"^(.*?)[\s_./:-]*(?:max[_ ]?energy[_ ]?)?range[\s_(\[]*(uj|µj|mj|j)[)\]]?$", re.IGNORECASE)
+
+
+def energy_column(title: str) -> tuple[Domain, str, bool] | None:
+    """Return the domain of a column of energies, its unit, and whether it holds the counter's range; else ``None``.
+
+    Examples
+    --------
+    >>> energy_column("package-0_uj")
+    (Domain(device='cpu:0', scope='package'), 'uj', False)
+    >>> energy_column("Runtime (s)") is None
+    True
+    """
+    for pattern, ranges in ((_RANGE, True), (_ENERGY, False)):
+        found = pattern.match(title.strip())
+        known = _of_path(found[1]) if found else None
+        if found and known is not None:
+            return known, found[2].lower(), ranges
+    return None
+
+
+def _of_path(text: str) -> Domain | None:
+    """Return the domain of a name or of a path; a zone that only has a number is a package where it is the first."""
+    known = domain(text.strip(" _./:-").rsplit("/", 1)[-1])
+    place = zone(text)
+    if known is not None or place is None:
+        return known
+    socket, sub = place
+    if sub is not None:
+        return Domain(f"cpu:{socket}/zone{sub}", "part")
+    return Domain("cpu:0", "package") if socket == 0 else Domain(f"zone:{socket}", "")
+
+
+def is_poll(titles: Sequence[str]) -> bool:
+    """Tell whether a header is of a poll of counters: a time, then nothing but energies of domains.
+
+    Examples
+    --------
+    >>> is_poll(["time_s", "package-0_uj", "dram_uj"]), is_poll(["run", "package-0_uj"])
+    (True, False)
+    """
+    if len(titles) < 2 or titles[0].strip().lower() not in TIMES:
+        return False
+    return all(energy_column(t) is not None for t in titles[1:])

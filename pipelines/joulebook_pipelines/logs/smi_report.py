@@ -54,7 +54,7 @@ KNOWN = frozenset({*POWERS, *PARTS, *OTHERS})
 NAMING = {"product name": "model", "gpu uuid": "uuid", "uuid": "uuid"}
 """Entries that say which card it is."""
 
-SCHEMA = {
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "card": pl.Int64,
     "line": pl.Int64,
     "bus": pl.String,

@@ -195,6 +195,28 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield rest
 
 
+def pieces(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield the file as UTF-8 with ``\\n`` line ends, in pieces that may end inside a line; nothing is cut.
+
+    Raises
+    ------
+    LogRefusedError
+        A compressed file is damaged or expands beyond :data:`LARGEST_EXPANSION`.
+    """
+    largest, seen = max(LARGEST_EXPANSION * path.stat().st_size, 1 << 28), 0
+    try:
+        with open_bytes(path) as file:
+            for piece in _utf8_pieces(file, head_.encoding, size):
+                seen += len(piece)
+                if seen > largest:
+                    raise LogRefusedError(
+                        f"{head_.name}: expands to more than {LARGEST_EXPANSION} times its size; unpack it by hand if it is a log"
+                    )
+                yield piece
+    except (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
+        raise LogRefusedError(f"{head_.name}: damaged after {seen} bytes: {error}") from None
+
+
 def _apart(block: Block) -> tuple[Block, ...]:
     """Split off the last lines of a file without final line end, so that what must be read with care is small."""
     cut = block.data.rfind(b"\n", 0, max(len(block.data) - TAIL_BYTES, 0)) + 1

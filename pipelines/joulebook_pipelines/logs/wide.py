@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
 import polars as pl
 
 from joulebook import rules
-from joulebook_pipelines.logs import cells, stamps, table
+from joulebook_pipelines.logs import cells, rows, stamps, table
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -115,34 +114,20 @@ class Reader:
     def parts(self) -> Iterator[Part]:
         """Yield the channels, then what each block says."""
         yield Part(lines=self._sheet.first_row - 1, channels=tuple(g.channel for g in self._sheet.groups))
-        for block in below(self._log.blocks(), self._sheet.first_row - 1):
+        for block in rows.below(self._log.blocks(), self._sheet.first_row - 1):
             yield self._quick(block) or self._careful(block)
 
     def _quick(self, block: Block) -> Part | None:
         """Read a block of bare numbers with a typed reader; ``None`` as soon as anything needs a second look."""
-        sheet = self._sheet
-        if not block.terminated or self._log.head.text.startswith('"'):
-            return None
-        schema = {n: pl.Float64 if n in self._numbers else pl.String for n in sheet.names}
-        if sheet.time_unit_us is not None:
-            schema[sheet.time.column] = pl.Float64
-        frame = table.split_regular(block, sheet.names, sheet.separator, schema)
-        if frame is None or not all(frame[f.column].is_finite().all(ignore_nulls=False) for f in sheet.fields):
-            return None
-        if any(not (frame[c] == word).all() for c, word in sheet.labels.items()):
-            return None
-        if any(
-            (frame[f.column] >= sheet.beyond[f.quantity][0]).any() for f in sheet.fields if f.quantity in sheet.beyond
-        ):
+        frame = self._plain(block)
+        if frame is None:
             return None
         frame = self._timed(frame)
-        if frame["ts_utc"].null_count() or any(
-            bool((frame[f.column].abs() >= cells.OVER_RANGE).any()) for f in sheet.fields
-        ):
+        if frame["ts_utc"].null_count():
             return None
         frame, rejects = self._chosen(frame)
         readings = []
-        for group in sheet.groups:
+        for group in self._sheet.groups:
             values, absent = self._typed(frame, group)
             if values is None or rules.judge(values, group.judged, never_zero=group.never_zero)[1].height:
                 return None
@@ -150,7 +135,25 @@ class Reader:
             rejects = pl.concat([rejects, absent])
         if self._watch is not None:
             self._watch(frame)
-        return Part(lines=block.count, readings=together(readings), rejects=rejects if rejects.height else None)
+        return Part(lines=block.count, readings=rows.together(readings), rejects=rejects if rejects.height else None)
+
+    def _plain(self, block: Block) -> pl.DataFrame | None:
+        """Return the typed cells of a block in which every number is one, every label as it should be."""
+        sheet = self._sheet
+        if not block.terminated:
+            return None
+        schema = {n: pl.Float64 if n in self._numbers else pl.String for n in sheet.names}
+        if sheet.time_unit_us is not None:
+            schema[sheet.time.column] = pl.Float64
+        frame = table.split_regular(block, sheet.names, sheet.separator, schema)
+        if frame is None or any(not (frame[c] == word).all() for c, word in sheet.labels.items()):
+            return None
+        for f in sheet.fields:
+            limit = sheet.beyond.get(f.quantity, (cells.OVER_RANGE, ""))[0]
+            numbers = frame[f.column]
+            if not numbers.is_finite().all(ignore_nulls=False) or bool((numbers.abs() >= limit).any()):
+                return None
+        return frame
 
     def _typed(self, frame: pl.DataFrame, group: Group) -> tuple[pl.DataFrame | None, pl.DataFrame]:
         """Return one device's readings, and the cells of columns that say "not measured" from end to end."""
@@ -186,7 +189,9 @@ class Reader:
             values, more = self._converted(raw, group)
             readings.append(values)
             all_rejects.append(more)
-        return Part(lines=block.count, readings=together(readings), rejects=pl.concat(all_rejects))
+        return Part(
+            lines=block.count, readings=rows.together(readings) if readings else None, rejects=pl.concat(all_rejects)
+        )
 
     def _converted(self, raw: pl.DataFrame, group: Group) -> tuple[pl.DataFrame, pl.DataFrame]:
         mine = raw.with_columns(device=pl.lit(group.channel.device))
@@ -242,7 +247,7 @@ class Reader:
             odd = pl.concat([odd, frame.filter(other).select("line", raw=text)])
             frame = frame.filter(~other)
         if not block.terminated and frame.height:
-            frame, cut = cut_last(frame, sheet.names, sheet.separator, odd)
+            frame, cut = rows.cut_last(frame, sheet.names, sheet.separator, odd)
             damage.append(cut)
         if sheet.trailer:
             odd = odd.filter(~pl.col("raw").str.contains(sheet.trailer))
@@ -266,66 +271,3 @@ def _without(
         return values, table.no_rejects()
     kept = values.with_columns(pl.when(~bad).then(f.quantity).alias(f.quantity))
     return kept, table.cell_rejects(raw.filter(bad), f, pl.lit(rule))
-
-
-def cut_last(
-    frame: pl.DataFrame, names: tuple[str, ...], separator: str, odd: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Take out a last line without end whose last cell is shorter than any other: a stump, not a value."""
-    last = frame.tail(1)
-    lengths = frame.head(frame.height - 1)[names[-1]].fill_null("").str.strip_chars().str.len_chars()
-    stump = len((last[names[-1]][0] or "").strip())
-    behind = odd.height and odd["line"][-1] > last["line"][0]
-    if behind or lengths.is_empty() or stump >= int(str(lengths.min() or 0)):
-        return frame, table.no_rejects()
-    text = pl.concat_str([pl.col(n).fill_null("") for n in names], separator=separator)
-    return frame.head(frame.height - 1), table.whole_lines(last.select("line", raw=text), "last-line-cut")
-
-
-def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Return the readings of several devices as one frame, in order of lines: what is in order of time stays so."""
-    if len(frames) == 1:
-        return frames[0]
-    first = frames[0]
-    alike = all(f.schema == first.schema and f.height == first.height for f in frames[1:])
-    if alike and first.height and all(f["line"].equals(first["line"]) for f in frames[1:]):
-        return pl.DataFrame([_woven([f[c] for f in frames]) for c in first.columns])
-    return pl.concat(frames, how="diagonal").sort("line", maintain_order=True)
-
-
-def _woven(columns: list[pl.Series]) -> pl.Series:
-    """Take the values of equally long columns in turn; a copy in numpy is five times faster than a gather."""
-    first = columns[0]
-    count, nulls = len(columns), sum(c.null_count() for c in columns)
-    if nulls == count * len(first):
-        return pl.Series(first.name, [None], dtype=first.dtype).new_from_index(0, nulls)
-    if first.dtype == pl.String and nulls == 0 and all(c.n_unique() == 1 for c in columns):
-        names = pl.Series(first.name, [c[0] for c in columns])
-        return names.gather(np.tile(np.arange(count, dtype=np.uint32), len(first)))
-    if nulls or first.dtype == pl.String:
-        return pl.concat(columns)[np.arange(count * len(first)).reshape(count, len(first)).T.ravel()]
-    physical = np.stack([c.to_physical().to_numpy() for c in columns], axis=1).ravel()
-    return pl.Series(first.name, physical).cast(first.dtype)
-
-
-def below(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
-    """Yield the blocks without the first ``skip`` lines, which are for the caller to count."""
-    for block in blocks:
-        if not skip or block.first_line > skip:
-            yield block
-            continue
-        at, passed = 0, min(skip - block.first_line + 1, block.count)
-        for _ in range(passed):
-            at = block.data.find(b"\n", at) + 1
-        if at < len(block.data):
-            yield Block(block.first_line + passed, block.data[at:], block.terminated)
-
-
-def rows_of(log: Log, names: int, separator: str, first_row: int, most: int = 400) -> list[list[str]]:
-    """Return the cells of the first rows of a file, as text."""
-    lines = log.head.lines if log.head.complete else log.head.lines[:-1]
-    rows = (
-        [c.strip().strip('"').strip() for c in line.split(separator)]
-        for line in lines[first_row - 1 : first_row - 1 + most]
-    )
-    return [r for r in rows if len(r) == names]

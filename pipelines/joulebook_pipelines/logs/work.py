@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import polars as pl
@@ -41,6 +42,8 @@ VALUES = ("step_time_s", "tokens", "tokens_seen", "samples", "loss", "batch_size
 """What a line says of a step besides its number and time."""
 
 _NUMBERS = ("step", *VALUES)
+
+_NUMBER = re.compile(r"^\d+(\.\d+)?$")
 
 STEP_SCHEMA = {
     "run_id": pl.String, "step": pl.Int64, "start_utc": pl.Datetime("us", "UTC"), "end_utc": pl.Datetime("us", "UTC"),
@@ -87,8 +90,10 @@ def stamp_form(log: Log, samples: Sequence[str]) -> stamps.StampForm:
     LogRefusedError
         There are none, or their form or zone is not known.
     """
+    numbers = [s for s in samples if _NUMBER.match(s.strip())]
     try:
-        form = stamps.detect(samples, day_first=log.options.day_first)
+        # One damaged stamp among numbers must not hide what the others are.
+        form = stamps.detect(numbers if 2 * len(numbers) > len(samples) else samples, day_first=log.options.day_first)
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
     if form.pattern == "relative":

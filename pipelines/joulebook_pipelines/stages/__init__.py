@@ -8,6 +8,7 @@ from joulebook_pipelines.stages import (
     comparisons,
     energy,
     idle,
+    insight,
     instruments,
     phases,
     reconciliation,
@@ -30,6 +31,10 @@ STAGES: tuple[Stage, ...] = (
     waste.STAGE,
     calibration.STAGE,
     reconciliation.STAGE,
+    insight.CONVERGENCE,
+    insight.DRIVERS_STAGE,
+    insight.DAYS,
+    insight.SHARING,
     comparisons.SWEEPS,
     comparisons.CAMPAIGNS,
 )

@@ -30,7 +30,7 @@ def _work(context: Context) -> Numbers:
         reference = next((s for s in REFERENCES if s in scopes), None)
         if reference is None:
             continue
-        for scope in (s for s in READINGS if s in scopes):
+        for scope in (s for s in READINGS if s in scopes and _spoken(context, s)["span_s"].null_count()):
             rows.append(_pair(context, host, scope, reference, numbers))
         _residual(context, mine, reference, numbers)
     context.store.replace("calibrations", pl.DataFrame(rows, schema=schema.table("calibrations").schema))

@@ -7,7 +7,7 @@ import json
 
 import polars as pl
 
-from joulebook import campaign, schema, sweep, sweet_spot
+from joulebook import campaign, decomposition, schema, sweep, sweet_spot
 from joulebook_pipelines.config_schema import Campaign, Sweep
 from joulebook_pipelines.stages.context import Context, Numbers, Stage
 
@@ -97,7 +97,8 @@ def _tokens_to_target(context: Context, entry: Sweep, runs: pl.DataFrame) -> pl.
 
 def _campaigns(context: Context) -> Numbers:
     numbers = Numbers()
-    frames = []
+    frames: list[pl.DataFrame] = []
+    parts: list[pl.DataFrame] = []
     for entry in context.study.campaigns:
         runs = _campaign_runs(context, entry)
         done = campaign.effects(
@@ -108,8 +109,26 @@ def _campaigns(context: Context) -> Numbers:
         )
         frames.append(schema.conform(done.changes.with_columns(campaign=pl.lit(entry.name)), "changes"))
         numbers.find("", done.findings)
+        parts += _decomposed(context, entry, done)
+    empty = schema.table("decompositions").empty()
+    context.store.replace("decompositions", pl.concat(parts) if parts else empty)
     context.store.replace("changes", pl.concat(frames) if frames else schema.table("changes").empty())
     return numbers
+
+
+def _decomposed(context: Context, entry: Campaign, done: campaign.Effects) -> list[pl.DataFrame]:
+    """Return what each effect is made of: duration, power level, phase mix."""
+    if entry.metric != "energy_per_token_j" or "time_per_token_s" not in done.runs.columns:
+        return []
+    phases = context.store.sql(
+        """select p.run_id, p.scope, p.phase, w.value as power_w, case when w.value > 0 then p.value / w.value / d.value end as share_ratio
+        from results p join results w on w.run_id = p.run_id and w.scope = p.scope and w.phase = p.phase and w.metric = 'phase_power_w'
+        join results d on d.run_id = p.run_id and d.scope = p.scope and d.metric = 'duration_s'
+        where p.metric = 'phase_energy_j' and p.value is not null and w.value is not null"""
+    )
+    found = decomposition.split(done, phases=phases if phases.height else None)
+    known = [c for c in found.parts.columns if c in schema.table("decompositions").schema]
+    return [schema.conform(found.parts.select(known).with_columns(campaign=pl.lit(entry.name)), "decompositions")]
 
 
 def _campaign_runs(context: Context, entry: Campaign) -> pl.DataFrame:
@@ -132,9 +151,14 @@ def _campaign_runs(context: Context, entry: Campaign) -> pl.DataFrame:
     whole = (
         pl.concat(frames)
         .join(inlet, on="run_id", how="left")
-        .select("run_id", "scope", "variant", "value", "start_utc", "inlet_c", "coverage_ratio")
+        .with_columns(
+            time_per_token_s=pl.when(pl.col("tokens") > 0).then(
+                (pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6 / pl.col("tokens")
+            )
+        )
+        .select("run_id", "scope", "variant", "value", "start_utc", "inlet_c", "coverage_ratio", "time_per_token_s")
     )
-    return whole.drop("inlet_c") if whole["inlet_c"].null_count() == whole.height else whole
+    return whole.drop([c for c in ("inlet_c", "time_per_token_s") if whole[c].null_count() == whole.height])
 
 
 SWEEPS = Stage("sweeps", "finding sweet spots", _sweeps)

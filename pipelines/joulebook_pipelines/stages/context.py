@@ -14,9 +14,15 @@ from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.store import Store
 
-
 WHOLE_LOG = "whole log"
 """Origin of a run that nothing tells of: all that was read."""
+
+
+MARGIN_S = 120.0
+"""Readings this far outside of a run are fetched to interpolate at its edges."""
+
+MOST_FETCHED = 2_000_000
+"""Readings that are kept in memory between stages: some 300 MB at most."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,30 @@ class Context:
 
     store: Store
     study: Study
+    _fetched: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    def power(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
+        """Return a run's readings of a scope; every stage that asks again is answered from memory, within bounds.
+
+        Parameters
+        ----------
+        run, scope
+            Which readings.
+        margin
+            With those up to :data:`MARGIN_S` before and after the run, to interpolate at its edges.
+        """
+        key = (run.run_id, scope)
+        if key not in self._fetched:
+            frame = self.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
+            if sum(f.height for f in self._fetched.values()) + frame.height > MOST_FETCHED:
+                self._fetched.clear()
+            self._fetched[key] = frame
+        frame = self._fetched[key]
+        return frame if margin else frame.filter(pl.col("ts_utc").is_between(run.start_utc, run.end_utc))
+
+    def spoken(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
+        """Return the readings that tell a power."""
+        return self.power(run, scope, margin=margin).filter(pl.col("power_w").is_not_null())
 
     def runs(self) -> list[Run]:
         """Return the runs, their times on the reference clock, in order of time."""

@@ -10,9 +10,6 @@ from joulebook import energy
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Run, Stage
 
-MARGIN_S = 120.0
-"""Readings this far outside of the run are fetched to interpolate at its edges."""
-
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
@@ -23,7 +20,7 @@ def _work(context: Context) -> Numbers:
 
 
 def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
-    power = context.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
+    power = context.power(run, scope, margin=True)
     channels = context.store.chosen_channels(run.run_id, scope)
     result = _integrated(power, run, channels, _ranges(context, power))
     about = _about(channels)

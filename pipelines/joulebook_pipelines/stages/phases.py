@@ -7,7 +7,6 @@ import polars as pl
 from joulebook import phases
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
-from joulebook_pipelines.stages.energy import MARGIN_S
 
 SCOPES = ("board", "node")
 """Scopes at which phases are told apart: the accelerators, where they happen, and the machine, which pays for them."""
@@ -37,7 +36,7 @@ def _of_run(marks: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def _attribute(context: Context, run: Run, scope: str, marks: pl.DataFrame, numbers: Numbers) -> None:
-    power = context.store.power(run.run_id, scope=scope, margin_s=MARGIN_S).filter(pl.col("power_w").is_not_null())
+    power = context.spoken(run, scope, margin=True)
     if power.height < 2:
         return
     total = context.number(run.run_id, scope, "energy_j")

@@ -6,8 +6,7 @@ import polars as pl
 
 from joulebook import energy, reconcile
 from joulebook.findings import Estimate
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
-from joulebook_pipelines.stages.energy import MARGIN_S
+from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage
 
 
 def _work(context: Context) -> Numbers:
@@ -47,7 +46,7 @@ def _counters(context: Context, run: Run, numbers: Numbers) -> list[dict[str, ob
     """Return the energy by the counters of instruments whose power was integrated."""
     found = []
     for scope in context.scopes(run.run_id):
-        power = context.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
+        power = context.power(run, scope, margin=True)
         both = power["power_w"].null_count() < power.height and power["energy_counter_j"].drop_nulls().len() > 1
         if not both:
             continue

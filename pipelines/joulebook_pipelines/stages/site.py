@@ -8,11 +8,14 @@ from joulebook import carbon, efficiency, energy, schema
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines import curves
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
-from joulebook_pipelines.stages.energy import MARGIN_S
+
+SHIFTS_H = 12
+"""Other starts are tried this many hours before and after the real one."""
 
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
+    context.store.replace("what_if", schema.table("what_if").empty())
     for run in context.runs():
         for scope in context.scopes(run.run_id):
             _efficiency(context, run, scope, numbers)
@@ -118,15 +121,25 @@ def _priced(
     bins = _hourly(context, run, scope, facility)
     priced = carbon.by_curve(bins, curve, unit=unit)
     numbers.find(run.run_id, priced.findings)
+    _other_hours(context, run, metric, bins, curve)
     made = priced.total
     method = f"{about.format('hourly')} from {factor}; {facility.method}"
     estimate = Estimate(made.value, made.lo, made.hi, unit, facility.n, None, method, made.reason)
     numbers.add(run.run_id, "facility", metric, estimate)
 
 
+def _other_hours(context: Context, run: Run, metric: str, bins: pl.DataFrame, curve: pl.DataFrame) -> None:
+    """Keep what the same run would have come to at other hours of the same curve."""
+    moved = carbon.shifted(bins, curve, hours=[float(h) for h in range(-SHIFTS_H, SHIFTS_H + 1)])
+    rows = moved.select(
+        shift_h=pl.col("shift_hours"), value=pl.col("value"), run_id=pl.lit(run.run_id), metric=pl.lit(metric)
+    )
+    context.store.insert("what_if", schema.conform(rows, "what_if"))
+
+
 def _hourly(context: Context, run: Run, scope: str, facility: Estimate) -> pl.DataFrame:
     """Return the run's facility energy by hour."""
-    power = context.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
+    power = context.power(run, scope, margin=True)
     bins = energy.by_bin(power, start_utc=run.start_utc, end_utc=run.end_utc, every="1h")
     measured = context.number(run.run_id, scope, "energy_j")
     scale = 1.0 if measured is None or not measured.value or facility.value is None else facility.value / measured.value

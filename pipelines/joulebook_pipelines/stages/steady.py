@@ -22,7 +22,7 @@ def _work(context: Context) -> Numbers:
     found: list[pl.DataFrame] = []
     for run in context.runs():
         for scope in context.scopes(run.run_id):
-            power = context.store.power(run.run_id, scope=scope).filter(pl.col("power_w").is_not_null())
+            power = context.spoken(run, scope)
             if power["ts_utc"].n_unique() >= LEAST_READINGS and power["span_s"].null_count():
                 found += _run_at(context, run, scope, power, numbers)
             elif power.height:

@@ -19,7 +19,7 @@ def _work(context: Context) -> Numbers:
     marks = context.store.table("phases")
     for run in runs:
         for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
-            power = context.store.power(run.run_id, scope=scope).filter(pl.col("power_w").is_not_null())
+            power = context.spoken(run, scope)
             if power.height > 2:
                 _stalls(context, run, scope, power, marks, numbers)
                 _rework(context, run, scope, power, numbers)

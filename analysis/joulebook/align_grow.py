@@ -1,0 +1,49 @@
+"""From the fit of a stretch to the fit of the whole log."""
+
+from __future__ import annotations
+
+from joulebook import align_model
+from joulebook.align_model import Fit
+from joulebook.align_signal import Floats, Signal
+
+
+def whole(fast: Signal, log: Signal, slow: Signal, part: Signal, first: Fit) -> Fit:
+    """Widen a fit step by step from a stretch to the whole log, so that drift never slips a whole edge.
+
+    Parameters
+    ----------
+    fast, log
+        The logs.
+    slow
+        The rows of the slower log that fits rest on: all, or some of a long log.
+    part
+        The stretch of the slow log that was fitted.
+    first
+        Its fit.
+
+    Returns
+    -------
+    Fit
+        Its anchor is the middle of what the logs have in common.
+    """
+    t = slow.time_s
+    start, end = float(part.time_s[0]), float(part.time_s[-1])
+    fit = first
+    while start > t[0] or end < t[-1]:
+        reach = end - start
+        start, end = start - reach, end + reach
+        inside = (t >= start) & (t <= end)
+        if not inside.all():
+            fit = _again(fast, slow.part(inside), fit, over=t[inside]) or fit
+    return _again(fast, slow, fit, over=log.time_s) or fit
+
+
+def _again(fast: Signal, slow: Signal, fit: Fit, *, over: Floats) -> Fit | None:
+    """Fit again with the anchor in the middle of the overlap."""
+    u = over + fit.shift_s + fit.drift * (over - fit.anchor_s)
+    common = over[(u >= fast.time_s[0]) & (u <= fast.time_s[-1])]
+    if common.size < 16:
+        return None
+    anchor = float(common[0] + common[-1]) / 2
+    shift = fit.shift_s + fit.drift * (anchor - fit.anchor_s)
+    return align_model.fit(fast, slow, fit.sensor, shift_s=shift, drift=fit.drift, anchor_s=anchor)

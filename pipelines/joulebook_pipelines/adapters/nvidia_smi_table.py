@@ -1,0 +1,145 @@
+"""``nvidia-smi`` without options, in a loop: the drawn table, whole watts, each round under its own time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import boards, stamps, table
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.table import Field
+
+_TITLE = re.compile(r"^\| NVIDIA-SMI ([\d.]+)\s.*\|")
+_STAMP = re.compile(r"^([A-Z][a-z]{2} [A-Z][a-z]{2}\s+\d{1,2} \d\d:\d\d:\d\d \d{4})\s*$")
+_CARD = re.compile(
+    r"^\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A)?\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s"
+)
+_VALUES = re.compile(
+    r"^\|\s*(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s*/\s*(\S+)\s*\|\s*(\S+)\s*/\s*(\S+)\s*\|\s*(\S+)\s+\S.*\|\s*$"
+)
+_FIELDS = (
+    Field("fan", "Fan", "fan_ratio", "%"), Field("temp", "Temp", "temperature_c", "C"), Field("perf", "Perf", "performance_state"),
+    Field("power", "Pwr:Usage", "power_w", "W", required=True), Field("cap", "Pwr:Cap", "power_limit_w", "W"),
+    Field("used", "Memory-Usage", "memory_used_bytes", "MiB"), Field("load", "GPU-Util", "utilization_ratio", "%"),
+)  # fmt: skip
+_GROUPS = ("fan", "temp", "perf", "power", "cap", "used", None, "load")
+
+ABOVE_TITLE = 2
+"""The time of a round stands this many lines above its title."""
+
+
+def _sniff(head: Head) -> bool:
+    return any(_TITLE.match(line) for line in head.lines[:40])
+
+
+@dataclass
+class _Reader:
+    """Reads blocks; the last round of a block waits for the next, as it may go on there."""
+
+    log: Log
+    form: stamps.StampForm
+    clock: stamps.Localiser
+    waiting: pl.DataFrame | None = None
+    seen: set[str] = field(default_factory=set)
+
+    def read(self, block: Block | None) -> Part:
+        """Return what a block says; ``None`` at the end of the file."""
+        rejects, lines, count = [table.no_rejects()], self.waiting, 0
+        if block is not None:
+            count = block.count
+            if b"\x00" in block.data:
+                block, nul = table.without_nul(block)
+                rejects.append(nul)
+            numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+            fresh = pl.DataFrame({"line": numbers, "raw": block.lines})
+            if not block.terminated and not block.lines[-1].rstrip().endswith(("|", "+")):
+                rejects.append(table.whole_lines(fresh.tail(1), "last-line-cut"))
+                fresh = fresh.head(fresh.height - 1)
+            lines = fresh if lines is None else pl.concat([lines, fresh])
+        if lines is None or lines.is_empty():
+            return Part(lines=count, rejects=pl.concat(rejects))
+        titles = lines.filter(pl.col("raw").str.contains(_TITLE.pattern))["line"]
+        self.waiting = None
+        if block is not None and len(titles):
+            begin = int(titles[-1]) - ABOVE_TITLE
+            self.waiting, lines = lines.filter(pl.col("line") >= begin), lines.filter(pl.col("line") < begin)
+        readings, more, channels = self._rounds(lines)
+        return Part(count, readings, pl.concat([*rejects, *more]), channels=channels)
+
+    def _rounds(self, lines: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame], tuple[Channel, ...]]:
+        """Return readings, rejects and new channels of whole rounds."""
+        text = pl.col("raw")
+        title = text.str.contains(_TITLE.pattern)
+        stamp = text.str.extract(_STAMP.pattern, 1)
+        card = [text.str.extract(_CARD.pattern, i).shift(1).alias(n) for i, n in ((1, "index"), (2, "model"))]
+        lines = lines.with_columns(
+            *card, round=title.cum_sum(), stamp=pl.when(title).then(stamp.shift(ABOVE_TITLE).fill_null("")),
+            is_stamp=stamp.is_not_null(), is_card=text.str.contains(_CARD.pattern), values=text.str.extract_groups(_VALUES.pattern),
+        ).with_columns(pl.col("stamp").forward_fill())  # fmt: skip
+        has_values = pl.col("values").struct.field("1").is_not_null()
+        odd = pl.col("index").is_not_null() & ~has_values
+        strange = ~text.str.contains(r"^\s*[|+]") & (text.str.strip_chars() != "") & ~pl.col("is_stamp")
+        rejects = [
+            table.whole_lines(lines.filter(odd | (has_values & pl.col("index").is_null())), "not-a-card"),
+            table.whole_lines(lines.filter(strange & ~odd), "tool-message"),
+        ]
+        rows = lines.filter(has_values & pl.col("index").is_not_null())
+        names = [n for n in _GROUPS if n]
+        cells = [pl.col("values").struct.field(str(i)).alias(n) for i, n in enumerate(_GROUPS, 1) if n]
+        rows = rows.with_columns(*cells, device=pl.concat_str(pl.lit("gpu:"), "index")).select(
+            "line", "device", "model", "stamp", *names
+        )
+        naive = rows.select(stamps.parse(pl.col("stamp"), self.form).alias("ts_utc")).to_series()
+        rows = rows.with_columns(self.clock.to_utc(naive))
+        lost = rows.filter(pl.col("ts_utc").is_null())
+        if lost.height:
+            rejects.append(table.without_time(lost, _FIELDS, Field("stamp", "time", "ts_utc")))
+            rows = rows.filter(pl.col("ts_utc").is_not_null())
+        values, bad = table.convert(rows, _FIELDS)
+        values, judged = table.judge(values, rows, _FIELDS, "board")
+        return table.kept(values.with_columns(rows["ts_utc"])), [*rejects, bad, judged], self._channels(rows)
+
+    def _channels(self, rows: pl.DataFrame) -> tuple[Channel, ...]:
+        fresh = []
+        for device, model in (
+            rows.select("device", "model").unique("device", keep="first", maintain_order=True).iter_rows()
+        ):
+            if device not in self.seen:
+                self.seen.add(device)
+                window_s = self.log.options.window_s or boards.power_window_s(model, "power.draw")
+                fresh.append(Channel(device, "board", model, "", "instant" if window_s is None else "mean", window_s))
+        return tuple(fresh)
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    samples = [(n, m[1]) for n, line in enumerate(log.head.lines, 1) if (m := _STAMP.match(line))]
+    if not samples:
+        raise LogRefusedError(
+            f"{log.name}: its tables stand under no time, and without times there is no energy; log again with "
+            "nvidia-smi --query-gpu=timestamp,index,power.draw --format=csv -l 1"
+        )
+    form = stamps.detect([s for _, s in samples[:50]])
+    clock = stamps.localiser(form, log.options, log.name, *samples[0])
+    version = next((m[1] for line in log.head.lines if (m := _TITLE.match(line))), "")
+    yield Part(tool_version=version, findings=(Finding(
+        "whole-watts", Severity.NOTE, log.name,
+        "The table prints whole watts: each reading is known to ±0.5 W, and the scatter of a steady load is that of the rounding.",
+    ),))  # fmt: skip
+    reader = _Reader(log, form, clock)
+    for block in log.blocks():
+        yield reader.read(block)
+    yield reader.read(None)
+
+
+ADAPTER = Adapter(
+    name="nvidia-smi-table",
+    title="nvidia-smi without options, looped",
+    yields="board power in whole watts, limit, utilisation, memory, temperature and fan per card",
+    sniff=_sniff,
+    parse=_parse,
+    needs_zone=True,
+)

@@ -1,0 +1,94 @@
+"""The times of ``rocm-smi`` and ``amd-smi`` rounds, and what a file of them says once it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from joulebook_pipelines.logs import stamp_lines, stamps
+from joulebook_pipelines.logs.contract import Log, LogRefusedError
+
+_TOOL = re.compile(r"^\s*[\[\]{}\"]|^\s*(?:device|gpu|card\d+)\b")
+"""Lines of the tools themselves: they hold no collector's stamp."""
+
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+
+CURE = (
+    "rocm-smi prints no times; put one before each round (date -Is; rocm-smi --showpower --csv), or log with "
+    "amd-smi monitor --csv, whose rows carry a timestamp"
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a file says of its cards.
+
+    Parameters
+    ----------
+    entries
+        As in :mod:`joulebook_pipelines.logs.entries`.
+    lines
+        Physical lines of the file.
+    naming
+        By card: what names its model and itself.
+    rejects
+        Lines and stamps that could not be read.
+    """
+
+    entries: pl.DataFrame
+    lines: int
+    naming: dict[str, dict[str, str]]
+    rejects: pl.DataFrame
+
+
+class Times:
+    """The time of each round: in a column of its own, else a collector's.
+
+    Parameters
+    ----------
+    log
+        The file.
+    samples
+        Some of the file's own stamps; empty where it has none.
+    line
+        Where the first of them stands.
+
+    Raises
+    ------
+    LogRefusedError
+        There is no time at all, or it cannot be put on a clock.
+    """
+
+    def __init__(self, log: Log, samples: Sequence[str], line: int) -> None:
+        self.collector: stamp_lines.StampLines | None = None
+        self._form: stamps.StampForm | None = None
+        self._clock = stamps.Localiser(None)
+        numbers = [s for s in samples if _NUMBER.fullmatch(s)]
+        samples = numbers if len(numbers) * 2 > len(samples) else samples
+        if not samples:
+            self.collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
+            if self.collector is None:
+                raise LogRefusedError(
+                    f"{log.name}: its rounds carry no time, and without times there is no energy; {CURE}"
+                )
+            return
+        try:
+            self._form = stamps.detect(samples, day_first=log.options.day_first)
+        except stamps.StampError as error:
+            raise LogRefusedError(f"{log.name}: {error}") from None
+        if self._form.pattern == "relative":
+            raise LogRefusedError(
+                f"{log.name}:{line}: the times ({samples[0]!r}) count from an unknown start; log again with real ones"
+            )
+        self._clock = stamps.localiser(self._form, log.options, log.name, line, samples[0])
+
+    def utc(self, texts: pl.Series) -> pl.Series:
+        """Return UTC stamps of texts; null where one cannot be read."""
+        frame, text = texts.to_frame("t"), pl.col("t")
+        if self.collector is not None:
+            return self.collector.clock.to_utc(frame.select(self.collector.naive(text).alias("ts_utc")).to_series())
+        assert self._form is not None
+        return self._clock.to_utc(frame.select(stamps.parse(text, self._form).alias("ts_utc")).to_series())

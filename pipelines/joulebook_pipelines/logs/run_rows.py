@@ -1,0 +1,174 @@
+"""Rows of a run table as runs in time: when each began and ended, which labels it carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import cells, relative, stamps
+from joulebook_pipelines.logs.contract import Log, LogRefusedError
+from joulebook_pipelines.logs.run_titles import Columns
+
+LONGEST_RUN_S = 3.2e8
+"""Ten years."""
+
+LONGEST_LABEL = 80
+"""A longer text is a prompt or a path, not a label."""
+
+_AGREE = 0.95
+"""Share of neighbouring rows that must not overlap for a stamp to be believed the start, or the end, of its row."""
+
+_SLACK_S = 0.05
+
+
+def times(log: Log, raw: pl.DataFrame, found: Columns) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
+    """Return the rows with ``start_utc``, ``end_utc`` and ``span_s``, null where a row does not say them.
+
+    Parameters
+    ----------
+    log
+        The file.
+    raw
+        ``line`` and the text columns of the table.
+    found
+        What its titles say.
+
+    Raises
+    ------
+    LogRefusedError
+        Neither duration nor times are there, or a stamp may be the start as well as the end.
+    """
+    if {"start", "end"} <= set(found.roles):
+        start, doubts = _utc(log, raw, found, "start")
+        end, _ = _utc(log, raw, found, "end")
+        frame = raw.with_columns(start.alias("start_utc"), end.alias("end_utc"))
+        return _sound(
+            frame.with_columns(span_s=(pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6)
+        ), doubts
+    frame = raw.with_columns(_durations(log, raw, found))
+    role = next((r for r in ("start", "end", "stamp") if r in found.roles), None)
+    if role is None:
+        return _one_after_another(_sound(frame)), (_no_times(log),)
+    at, doubts = _utc(log, raw, found, role)
+    side = role if role != "stamp" else _side(log, at, frame["span_s"], found.titles[found.roles[role]])
+    length = pl.duration(microseconds=(pl.col("span_s") * 1e6).round().cast(pl.Int64))
+    known = _sound(frame.with_columns(at.alias("at")))
+    start, end = ("at", pl.col("at") + length) if side == "start" else (pl.col("at") - length, "at")
+    return known.with_columns(start_utc=start, end_utc=end).drop("at"), doubts
+
+
+def _durations(log: Log, raw: pl.DataFrame, found: Columns) -> pl.Series:
+    """Return the length of each run [s]."""
+    if "duration" not in found.roles:
+        if log.options.window_s is None:
+            raise LogRefusedError(
+                f"{log.name}:1: gives neither duration nor times of the runs, only means, rates or totals; add window_s = (the seconds that each "
+                "row covers; 1 keeps powers and energies per token right) to this [[source]]"
+            )
+        return pl.Series("span_s", [log.options.window_s] * raw.height, dtype=pl.Float64)
+    unit = found.duration_unit or log.options.units.get("span_s", "")
+    text = pl.col(f"c{found.roles['duration']}")
+    return raw.select(cells.number(text, "span_s", unit).alias("span_s")).to_series()
+
+
+def _sound(frame: pl.DataFrame) -> pl.DataFrame:
+    """Take away lengths that no run has."""
+    return frame.with_columns(pl.when(pl.col("span_s").is_between(1e-6, LONGEST_RUN_S)).then("span_s").alias("span_s"))
+
+
+def _utc(log: Log, raw: pl.DataFrame, found: Columns, role: str) -> tuple[pl.Series, tuple[Finding, ...]]:
+    column, at = f"c{found.roles[role]}", raw["line"]
+    samples = [t for t in raw[column].head(200).to_list() if t]
+    try:
+        form = stamps.detect(samples, day_first=log.options.day_first)
+    except stamps.StampError as error:
+        raise LogRefusedError(f"{log.name}: {error}") from None
+    known = relative.stamping(log, form, int(at[0]), samples[0])
+    naive = raw.select(known.naive(pl.col(column).fill_null("")).alias(role)).to_series()
+    return known.clock.to_utc(naive), known.findings
+
+
+def _side(log: Log, at: pl.Series, span_s: pl.Series, title: str) -> str:
+    """Return whether a stamp is the start or the end of its row: the reading in which rows do not overlap."""
+    if log.options.interval_label:
+        return log.options.interval_label
+    rows = pl.DataFrame({"at": at, "span": span_s}).drop_nulls()
+    step = rows["at"].diff().dt.total_microseconds() / 1e6
+    fits = {
+        "start": (rows["span"].shift(1) <= step + _SLACK_S).drop_nulls(),
+        "end": (rows["span"] <= step + _SLACK_S).filter(step.is_not_null()),
+    }
+    holds = [side for side, ok in fits.items() if len(ok) and float(str(ok.mean())) >= _AGREE]
+    if len(holds) == 1:
+        return holds[0]
+    raise LogRefusedError(
+        f'{log.name}: {title!r} may be the start or the end of each row; add interval_label = "start" or "end" to this [[source]]'
+    )
+
+
+def _one_after_another(frame: pl.DataFrame) -> pl.DataFrame:
+    """Lay the runs one behind the other from 1970 on."""
+    us = (pl.col("span_s") * 1e6).round().cast(pl.Int64)
+    end = us.fill_null(0).cum_sum()
+    known = pl.col("span_s").is_not_null()
+    utc = pl.Datetime("us", "UTC")
+    return frame.with_columns(
+        start_utc=pl.when(known).then((end - us).cast(utc)), end_utc=pl.when(known).then(end.cast(utc))
+    )
+
+
+def _no_times(log: Log) -> Finding:
+    return Finding(
+        "no-times", Severity.WARNING, log.name,
+        "The table does not say when its runs took place: they were laid one after another from 1970-01-01. Energies, durations and energies per "
+        "token hold; nothing can be compared in time with other files.",
+    )  # fmt: skip
+
+
+def labels(raw: pl.DataFrame, found: Columns, others: Sequence[int], units: Mapping[str, str]) -> pl.Series:
+    """Return the labels of each run as JSON: every short cell that is nothing else, under its title; the power limit in watts.
+
+    Parameters
+    ----------
+    raw
+        Text columns ``c0`` and so on.
+    others
+        Places of the columns that have no other meaning.
+    units
+        What study.toml says of units.
+    """
+    if not others:
+        return pl.Series("labels", ["{}"] * raw.height, dtype=pl.String)
+    limit = next((i for i in others if found.titles[i].lower().startswith(("power_limit", "power_cap"))), None)
+    said = _limit_factor(found.titles[limit], units) if limit is not None else None
+    rows = []
+    for row in raw.select([f"c{i}" for i in others]).iter_rows():  # a run table has a row a run: they are few
+        told: dict[str, Any] = {
+            found.titles[i]: _value(text) for i, text in zip(others, row, strict=True)
+            if text and found.titles[i] and len(text) <= LONGEST_LABEL and text.lower() not in cells.MISSING
+        }  # fmt: skip
+        value = told.get(found.titles[limit]) if limit is not None else None
+        if said is not None and isinstance(value, int | float):
+            told["power_limit_w"] = value * said
+        rows.append(json.dumps(told, sort_keys=True, ensure_ascii=False))
+    return pl.Series("labels", rows, dtype=pl.String)
+
+
+def _limit_factor(title: str, units: Mapping[str, str]) -> float | None:
+    written = title.lower().rsplit("_", 1)[-1].strip("()[] ")
+    unit = units.get("power_limit_w", written if written in {"w", "watts", "kw"} else "")
+    return cells.factor("power_limit_w", unit) if unit else None
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        return value if abs(value) < 1e18 else text
+    return text

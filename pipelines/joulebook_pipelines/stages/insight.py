@@ -1,0 +1,161 @@
+"""What lies behind the numbers: the price of loss, what power varies with, days side by side, shared machines, other hours."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from joulebook import convergence, drivers, efficiency, energy, intervals, schema, sharing
+from joulebook.findings import Finding
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+
+DRIVERS = ("utilization_ratio", "memory_utilization_ratio", "temperature_c", "sm_clock_hz", "power_limit_w")
+"""Quantities beside power that its variance may go with: load, memory traffic, temperature, clocks, caps."""
+
+LEAST_BINS = 60
+"""Fewer ten-second means than this tell nothing of shares."""
+
+
+def _convergence(context: Context) -> Numbers:
+    numbers = Numbers()
+    frames = []
+    for run in context.runs():
+        steps = context.store.sql(
+            "select step, start_utc, end_utc, loss from steps where run_id = ? and loss is not null and end_utc is not null order by step",
+            [run.run_id],
+        )
+        if steps.height < 20 or steps["loss"].n_unique() < 3:
+            continue
+        for scope in context.scopes(run.run_id)[-1:]:
+            power = context.spoken(run, scope, margin=True)
+            found = convergence.trace(steps, power)
+            rows = found.frame.rename({"lo": "marginal_lo", "hi": "marginal_hi"})
+            known = [c for c in rows.columns if c in schema.table("convergence").schema]
+            frames.append(
+                schema.conform(
+                    rows.select(known).with_columns(run_id=pl.lit(run.run_id), scope=pl.lit(scope)), "convergence"
+                )
+            )
+            numbers.find(run.run_id, found.findings)
+    context.store.replace("convergence", pl.concat(frames) if frames else schema.table("convergence").empty())
+    return numbers
+
+
+def _drivers(context: Context) -> Numbers:
+    """Explain the variance of each board's power within the longest stable segment of each run."""
+    numbers = Numbers()
+    rows: list[dict[str, object]] = []
+    segments = context.store.table("segments").filter(
+        (pl.col("kind") == "stable") & (pl.col("scope") == "board") & (pl.col("device") == "")
+    )
+    for run in context.runs():
+        mine = segments.filter(pl.col("run_id") == run.run_id).sort(
+            pl.col("end_utc") - pl.col("start_utc"), descending=True
+        )
+        if mine.is_empty():
+            continue
+        window = mine.row(0, named=True)
+        power = context.store.power(run.run_id, scope="board", start_utc=window["start_utc"], end_utc=window["end_utc"])
+        for (device,), readings in power.partition_by("device", as_dict=True, maintain_order=True).items():
+            rows += _explained(run, str(device), readings, numbers)
+    context.store.replace("drivers", pl.DataFrame(rows, schema=schema.table("drivers").schema))
+    return numbers
+
+
+def _explained(run: Run, device: str, readings: pl.DataFrame, numbers: Numbers) -> list[dict[str, object]]:
+    moving = [
+        d
+        for d in DRIVERS
+        if readings[d].null_count() < readings.height // 10 and readings[d].drop_nulls().n_unique() > 1
+    ]
+    seconds = (readings["ts_utc"].max() - readings["ts_utc"].min()).total_seconds() if readings.height else 0.0  # type: ignore[operator, union-attr]
+    if not moving or seconds < LEAST_BINS * drivers.BIN_S:
+        return []
+    found = drivers.explain(readings.drop_nulls(["power_w", *moving]), drivers=moving)
+    about = {"run_id": run.run_id, "scope": "board", "device": device}
+    numbers.find(
+        run.run_id,
+        (Finding(f.code, f.severity, f"{run.run_id} {device}", f.message, f.evidence) for f in found.findings),
+    )
+    shares = [
+        (r["driver"], r["share_ratio"], r["share_lo"], r["share_hi"], "") for r in found.frame.iter_rows(named=True)
+    ]
+    rest = found.unexplained
+    shares.append(("unexplained", rest.value, rest.lo, rest.hi, rest.reason))
+    names = ("driver", "share_ratio", "share_lo", "share_hi", "reason")
+    return [about | dict(zip(names, row, strict=True)) for row in shares]
+
+
+def _days(context: Context) -> Numbers:
+    """Set MFU, tokens per joule and PUE side by side, day by day, and name where they part."""
+    numbers = Numbers()
+    results = context.store.results().filter((pl.col("device") == "") & (pl.col("phase") == ""))
+    days = pl.DataFrame(
+        {"run_id": [r.run_id for r in context.runs()], "day": [f"{r.start_utc:%Y-%m-%d}" for r in context.runs()]}
+    )
+    if days.is_empty():
+        return numbers
+    frames = []
+    mfu = results.filter(pl.col("metric") == "mfu_ratio").select("run_id", mfu_ratio="value")
+    for scope in [s for s in schema.SUMMED_SCOPES if s in set(results["scope"])]:
+        tokens = results.filter((pl.col("metric") == "tokens_per_j") & (pl.col("scope") == scope)).select(
+            "run_id", tokens_per_j="value"
+        )
+        by_day = (
+            days.join(tokens, on="run_id").join(mfu, on="run_id", how="left").group_by("day")
+            .agg(runs=pl.len(), tokens_per_j=pl.col("tokens_per_j").mean(), mfu_ratio=pl.col("mfu_ratio").mean()).sort("day")
+        )  # fmt: skip
+        if by_day.is_empty():
+            continue
+        by_day = by_day.with_columns(pue=pl.lit(context.study.site.pue, pl.Float64))
+        if by_day["mfu_ratio"].null_count() < by_day.height:
+            told = efficiency.divergence(by_day)
+            numbers.find("", told.findings if by_day.height > 1 else ())
+            by_day = told.frame
+        known = [c for c in by_day.columns if c in schema.table("days").schema]
+        frames.append(schema.conform(by_day.select(known).with_columns(scope=pl.lit(scope)), "days"))
+    context.store.replace("days", pl.concat(frames) if frames else schema.table("days").empty())
+    return numbers
+
+
+def _sharing(context: Context) -> Numbers:
+    """Split the machine's energy where runs on one host overlap and say which accelerators each had."""
+    numbers = Numbers()
+    rows: list[dict[str, object]] = []
+    runs = context.runs()
+    for host in sorted({r.host for r in runs}):
+        mine = [r for r in runs if r.host == host and r.devices]
+        spans = pl.DataFrame({"start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine]})
+        if len(mine) < 2 or intervals.seconds(intervals.union(spans)) >= sum(r.duration_s for r in mine):
+            continue
+        start, end = min(r.start_utc for r in mine), max(r.end_utc for r in mine)
+        boards = context.store.power(scope="board").filter(pl.col("power_w").is_not_null())
+        node = context.store.power(scope="node").filter(pl.col("power_w").is_not_null())
+        if node.is_empty() or boards.is_empty():
+            continue
+        drawn = [
+            energy.integrate(
+                boards.filter(pl.col("device").is_in(r.devices)), start_utc=r.start_utc, end_utc=r.end_utc
+            ).total.value
+            for r in mine
+        ]
+        whole = energy.integrate(node, start_utc=start, end_utc=end).total.value
+        all_boards = energy.integrate(boards, start_utc=start, end_utc=end).total.value
+        if whole is None or not all_boards or any(d is None for d in drawn):
+            continue
+        jobs = pl.DataFrame(
+            {"job": [r.run_id for r in mine], "energy_j": drawn}, schema_overrides={"energy_j": pl.Float64}
+        )
+        split = sharing.by_measured_energy(jobs, total_j=whole, boards_j=all_boards)
+        rows += [
+            {"host": host, "scope": "node", "start_utc": start, "end_utc": end, "run_id": r["job"], "energy_j": r["energy_j"],
+             "share_ratio": r["energy_j"] / whole, "method": "by what the boards of each run drew"}
+            for r in split.frame.iter_rows(named=True)
+        ]  # fmt: skip
+    context.store.replace("shares", pl.DataFrame(rows, schema=schema.table("shares").schema))
+    return numbers
+
+
+CONVERGENCE = Stage("convergence", "setting loss against energy", _convergence)
+DRIVERS_STAGE = Stage("drivers", "explaining the variance of power", _drivers)
+DAYS = Stage("days", "comparing days", _days)
+SHARING = Stage("sharing", "splitting shared machines", _sharing)
