@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: report test lint bench scores sample docs clean
+.PHONY: report samples notebooks test lint bench scores sample docs clean
 .DEFAULT_GOAL := report
 
 $(READY): constraints.txt pyproject.toml
@@ -15,9 +15,9 @@ $(READY): constraints.txt pyproject.toml
 report: $(READY) ## run the main job on the sample study and say where the report lies
 	$(BIN)/joulebook run sample_data/node -o out/node
 
-test: $(READY) lint ## everything that must hold, in under three minutes
+test: $(READY) lint samples ## everything that must hold, in under three minutes
 	$(BIN)/python -m pytest -n auto
-	$(BIN)/python -m pytest -p no:cacheprovider --nbval-lax --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
+	$(BIN)/python -m pytest -n auto --dist loadfile -p no:cacheprovider --nbval-lax --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -31,6 +31,12 @@ scores: $(READY) ## accuracy against known truth, minutes long; writes docs/accu
 bench: $(READY) ## speed as ratios measured side by side; writes docs/speed.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pandas
 	$(BIN)/python -m pytest tests/benchmarks -m bench -s -p no:xdist
+
+samples: $(READY) ## analyse the sample studies, without notebooks and pages
+	@for study in node sweep campaign; do $(BIN)/joulebook run sample_data/$$study -o out/$$study --no-report --quiet >/dev/null || exit 1; done
+
+notebooks: samples ## execute the notebook templates on the samples and keep their text outputs
+	$(BIN)/python -m joulebook_pipelines.notebooks_kept notebooks
 
 sample: $(READY) ## make sample_data again from the simulator
 	$(BIN)/python -m joulebook_pipelines.sample sample_data

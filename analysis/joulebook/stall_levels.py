@@ -88,5 +88,7 @@ def regular(starts_s: Floats, ends_s: Floats) -> tuple[bool, float, float]:
     cv = float(np.std(gaps, ddof=1) / max(float(np.mean(gaps)), 1e-12))
     n, limit = np.array(NULL_CV).T
     steps = np.diff(starts_s)
+    # With an even number of events the median may lie between two groups, with no step near it.
     near = np.abs(steps / np.median(steps) - 1) <= 0.5
-    return cv < float(np.interp(np.log(len(gaps)), np.log(n), limit)), cv, float(steps[near].mean())
+    period = float(steps[near].mean()) if near.any() else float(np.median(steps))
+    return cv < float(np.interp(np.log(len(gaps)), np.log(n), limit)), cv, period

@@ -9,7 +9,8 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from joulebook_pipelines import __version__, config, console, inspect, run
+from joulebook import iso_weeks
+from joulebook_pipelines import __version__, config, console, fleet, inspect, run
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
@@ -76,23 +77,105 @@ def check(study: StudyPath, json: Json = False) -> None:
     raise typer.Exit(DONE if result.good else NOT_GOOD_ENOUGH)
 
 
-@app.command("run", epilog="Example: joulebook run my-logs/ -o results/")
-def run_(study: StudyPath, out: Out = None, quiet: Quiet = False, json: Json = False) -> None:
-    """Do the main job: ingest, every analysis, notebooks and one self-contained HTML report."""
-    from joulebook_pipelines import job  # noqa: PLC0415 (the notebook machinery takes a second to load; no other verb needs it)
+@app.command(
+    "run", epilog="Example: joulebook run my-logs/ -o results/    Many at once: joulebook run 'fleet/*' -o results/"
+)
+def run_(
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="A folder of logs, or its study.toml; several, or a glob of them.")],
+    out: Annotated[str | None, typer.Option("-o", "--out", help="Folder of the results, of several studies also a URL. Default: STUDY/out.")] = None,
+    quiet: Quiet = False,
+    json: Json = False,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Make notebooks and the page, or only the numbers.")] = True,
+    workers: Annotated[int | None, typer.Option(min=1, help="Studies at a time. Default: one a core.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Spread studies over a Dask cluster, e.g. tcp://10.0.0.1:8786.")] = None,
+) -> None:  # fmt: skip
+    """Do the main job: ingest, every analysis, notebooks and one self-contained HTML report.
 
-    loaded = _study(study)
+    Several studies are worked on side by side; one that fails stops no other, and -o also holds the tables of all as Parquet.
+    """
+    found = fleet.studies(studies)
+    several = len(found) > 1 or dask is not None or "://" in (out or "")
+    raise typer.Exit(
+        _fleet(found, out, quiet, json, report, workers, dask) if several else _one(found[0], out, quiet, json, report)
+    )
+
+
+def _one(path: Path, out: str | None, quiet: bool, json: bool, report: bool) -> int:
+    loaded = _study(path)
+    folder = _out(loaded, None if out is None else Path(out))
     with console.progress(_bytes(loaded), quiet=quiet) as told:
-        result = job.run(loaded, _out(loaded, out), told)
+        if report:
+            from joulebook_pipelines import job  # noqa: PLC0415 (the notebook machinery takes a second to load; no other verb needs it)
+
+            result = job.run(loaded, folder, told)
+        else:
+            result = run.analyse(loaded, folder, told)
+    page = str(result.report) if result.report else None
     if json:
-        console.as_json({"report": str(result.report), "store": str(result.store), "stages": result.worked})
+        console.as_json({"report": page, "store": str(result.store), "stages": result.worked})
     else:
         console.outcomes([o for o in result.outcomes if o.status == "refused"])
         with open_store(result.store) as store:
             for line in inspect.headline(store):
                 console.say(line)
-        console.say(f"report: {result.report}")
-    raise typer.Exit(DONE if result.read else NOT_GOOD_ENOUGH)
+        console.say(f"report: {page}" if page else f"store: {result.store}")
+    return DONE if result.read else NOT_GOOD_ENOUGH
+
+
+def _fleet(
+    paths: list[Path], out: str | None, quiet: bool, json: bool, report: bool, workers: int | None, dask: str | None
+) -> int:
+    if out is None:
+        raise ConfigError("several studies need one folder for their results: add -o FOLDER")
+    outcomes = fleet.map_over(
+        paths, out, fleet.dask(dask) if dask else fleet.processes, workers=workers or fleet.default_workers(len(paths)),
+        report=report, staged=dask is not None, told=lambda o: None if quiet else console.tell(f"{o.status} {o.study}"),
+    )  # fmt: skip
+    table = pl.DataFrame(outcomes).select("study", "status", "runs", "errors", "warnings", "reason")
+    console.rows(table, json_output=json)
+    return DONE if all(o.status == "done" for o in outcomes) else NOT_GOOD_ENOUGH
+
+
+@app.command(epilog="Example: joulebook weekly my-logs/ --week 2026-W47 -o site/ --fail-on regression")
+def weekly(
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Studies, folders with a study.duckdb, or globs of them.")],
+    out: Annotated[Path, typer.Option("-o", "--out", metavar="SITE", help="Folder of the site; weeks that it has are kept.")],
+    week: Annotated[list[str] | None, typer.Option(metavar="2026-W47", help="ISO week in UTC; may be given again. Default: the last one.")] = None,
+    weeks: Annotated[int, typer.Option(min=1, help="Weeks before it to look at.")] = 8,
+    threshold: Annotated[float, typer.Option(min=0.0, help="Least change that counts, as a ratio.")] = 0.02,
+    fail_on: Annotated[str | None, typer.Option(metavar="regression", help="Exit with 3 where one was found.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Render a week against the weeks before, for one study or many, with an index of all weeks."""
+    from joulebook_pipelines import weekly as weeks_site  # noqa: PLC0415 (the pages are needed by no other verb)
+
+    if fail_on not in (None, "regression"):
+        raise ConfigError(f"--fail-on {fail_on!r}: is one of regression")
+    for name in week or ():
+        _checked_week(name)
+    with console.progress(0, quiet=quiet) as told:
+        histories = weeks_site.read(weeks_site.analysed(p, told) for p in fleet.studies(studies))
+    last = max((h.weeks[-1] for h in histories if h.weeks), default=None)
+    if not week and last is None:
+        raise ConfigError("no study has a run with a start; there is no week to render")
+    done = weeks_site.render(histories, out, week or [str(last)], weeks=weeks, threshold_ratio=threshold)
+    if json:
+        console.as_json([w.data for w in done])
+    else:
+        for one in done:
+            for line in one.regressions:
+                console.say(f"▲ {one.week} {line}")
+            console.say(f"page: {one.page}")
+    found = any(one.regressions for one in done)
+    raise typer.Exit(REGRESSION if found and fail_on else DONE)
+
+
+def _checked_week(name: str) -> None:
+    try:
+        iso_weeks.monday(name)
+    except ValueError as error:
+        raise ConfigError(f"--week: {error}") from None
 
 
 @app.command(epilog="Example: joulebook ingest my-logs/")

@@ -25,6 +25,8 @@ def run(study: Study, out: Path, told: Told | None = None) -> Result:
         Where progress is told.
     """
     told = told or Told()
+    # Notebooks run in their own folder, so a relative path would not lead back to the store.
+    out = out.resolve()
     result = analyse(study, out, told)
     report_file = out / "report.html"
     if result.worked or not report_file.is_file() or not (out / "report.json").is_file():

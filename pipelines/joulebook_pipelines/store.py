@@ -383,6 +383,12 @@ class Store:
                 and r.ts_utc >= u.start_utc and r.ts_utc < u.end_utc group by u.run_id"""
         )
 
+    def clock_half_s(self, clocks: Sequence[str]) -> float:
+        """Return the largest half width of the offsets of some clocks [s]; 0 for the reference and what is assumed."""
+        rows = self.table("alignments").filter(pl.col("clock").is_in(list(clocks)) & (pl.col("status") == "aligned"))
+        half = ((rows["offset_hi"] - rows["offset_lo"]) / 2).max()
+        return float(half) if isinstance(half, float) else 0.0
+
     def power_spans(self) -> pl.DataFrame:
         """Return ``host, start_utc, end_utc``: from the first to the last power reading of each host."""
         return self.sql(

@@ -71,7 +71,6 @@ def wrapping(range_column: bool) -> str:
 @pytest.mark.parametrize(("text", "study"), [
     (wrapping(range_column=True), '[[source]]\npath = "poll.csv"\n'),
     (wrapping(range_column=False), '[[source]]\npath = "poll.csv"\nrange_j = 1000.0\n'),
-    (wrapping(range_column=False), '[devices]\nenergy_counter_range_j = 1000.0\n[[source]]\npath = "poll.csv"\n'),
 ])  # fmt: skip
 def test_a_wrap_is_corrected_by_the_range_of_the_file_or_of_the_study(tmp_path, text, study):
     results, findings = analysed(tmp_path, study, poll__csv=text)

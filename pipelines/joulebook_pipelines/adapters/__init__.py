@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from joulebook_pipelines.adapters import (
+    aipowermeter,
     alumet,
     chrome_trace,
     codecarbon,
@@ -23,6 +24,7 @@ from joulebook_pipelines.adapters import (
     nvidia_smi_table,
     nvidia_smi_xml,
     perf_stat,
+    phase_events,
     phases_csv,
     phases_jsonl,
     power_gadget,
@@ -47,6 +49,7 @@ from joulebook_pipelines.adapters import (
 from joulebook_pipelines.logs.contract import Adapter
 
 ADAPTERS: tuple[Adapter, ...] = (
+    aipowermeter.ADAPTER,
     alumet.ADAPTER,
     chrome_trace.ADAPTER,
     codecarbon.ADAPTER,
@@ -67,6 +70,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     nvidia_smi_table.ADAPTER,
     nvidia_smi_xml.ADAPTER,
     perf_stat.ADAPTER,
+    phase_events.ADAPTER,
     phases_csv.ADAPTER,
     phases_jsonl.ADAPTER,
     power_gadget.ADAPTER,

@@ -18,6 +18,10 @@ _ENERGY = r"^(rapl_consumed_energy|nvml_energy_consumption)(_(J|mJ|uJ))?$"
 _FORM = stamps.StampForm("%Y-%m-%dT%H:%M:%S%.f", aware=True, fixed=True)
 
 
+_FEWEST_COLUMNS = 5
+"""Metric, time, value, and kind and name of the resource."""
+
+
 def _sniff(head: Head) -> bool:
     names = head.lines[0].strip().split(";")
     return tuple(names[:5]) == _HEADER
@@ -25,6 +29,10 @@ def _sniff(head: Head) -> bool:
 
 def _parse(log: Log) -> Iterator[Part]:
     headers = log.head.lines[0].strip().split(";")
+    if len(headers) < _FEWEST_COLUMNS:
+        raise LogRefusedError(
+            f"{log.name}:1: has {len(headers)} columns; Alumet writes metric;timestamp;value and what consumed it"
+        )
     names = tuple(f"c{i}" for i in range(len(headers)))
     late = headers.index("__late_attributes") if "__late_attributes" in headers else len(headers) - 1
     reader = _Reader(names, late)

@@ -157,7 +157,8 @@ def _findings(log: Log, found: _Spans, kept: int) -> tuple[Finding, ...]:
         ))  # fmt: skip
     if kept < len(found.named):
         told.append(Finding(
-            "spans-too-short", Severity.NOTE, log.name, f"{len(found.named) - kept} annotations are shorter than a microsecond and were left out.",
+            "spans-too-short", Severity.NOTE, log.name,
+            f"{len(found.named) - kept} annotations are shorter than a microsecond: they were left out.",
         ))  # fmt: skip
     return tuple(told)
 

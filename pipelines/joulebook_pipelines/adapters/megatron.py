@@ -86,7 +86,8 @@ def _doubts(log: Log, steps: pl.DataFrame) -> tuple[Finding, ...]:
     return (
         Finding(
             "steps-in-between", Severity.NOTE, log.name,
-            f"A line is written every {every} iterations; steps in between are not in the log. Times per iteration are means since the line before.",
+            f"A line is written every {every} iterations; steps in between are not in the log. Times per iteration are means since "
+            "the line before.",
             {"every": every},
         ),
     )  # fmt: skip

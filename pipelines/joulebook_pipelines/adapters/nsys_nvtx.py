@@ -114,8 +114,8 @@ class _Spans:
         base_ns = 0 if phase_log.moment(first) is not None else base_ns
         if phase_log.moment(first + base_ns) is None:
             raise LogRefusedError(
-                f"{self.log.name}: the times count from the start of the session, which the file does not give; use the SQLite export (nsys "
-                "export --type sqlite), or one with --ts-normalize=true"
+                f"{self.log.name}: the times count from the start of the session, which the file does not give; use the SQLite export "
+                "(nsys export --type sqlite), or one with --ts-normalize=true"
             )
         told = [
             ("", phase_log.word(name), begin, end) for name, start, stop in ranges

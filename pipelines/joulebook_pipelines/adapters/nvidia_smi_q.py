@@ -86,24 +86,7 @@ class _Reader:
         self._note(lines)
         strange = lines.filter(margin & pl.col("bus").is_null() & ~text.str.contains(_MARGIN.pattern))
         lines = lines.with_columns(pl.col("ts_utc").forward_fill().over("report"), pl.col("bus").forward_fill())
-        body = lines.filter((pl.col("card") >= 0) & (pl.col("indent") > 0) & ~pl.col("blank"))
-        key, value = (
-            text.str.extract(r"^\s*(.+?)\s*(?: : .*| :)?$", 1).str.to_lowercase(),
-            text.str.extract(r" : (.*)$", 1),
-        )
-        body = body.with_columns(key=key, raw=value.str.strip_chars())
-        section = pl.when(pl.col("indent") <= 4).then(
-            pl.when(pl.col("raw").is_null()).then(pl.col("key")).otherwise(pl.lit(""))
-        )
-        body = body.with_columns(section=section.forward_fill().over("card"))
-        path = (
-            pl.when(pl.col("indent") == 8)
-            .then(pl.concat_str("section", pl.lit("/"), "key"))
-            .when(pl.col("indent") == 4)
-            .then("key")
-        )
-        body = body.with_columns(key=path).filter(pl.col("raw").is_not_null() & pl.col("key").is_not_null())
-        wanted = body.filter(pl.col("key").is_in([*smi_report.KNOWN, *smi_report.NAMING]))
+        wanted = _with_keys(lines.filter((pl.col("card") >= 0) & (pl.col("indent") > 0) & ~pl.col("blank")))
         rejected = bad.select(
             "line",
             device=pl.lit(None, pl.String),
@@ -123,6 +106,22 @@ class _Reader:
         if not self.driver:
             told = lines.select(pl.col("text").str.extract(r"^Driver Version\s+: (\S+)", 1).drop_nulls()).to_series()
             self.driver = str(told[0]) if len(told) else ""
+
+
+def _with_keys(body: pl.DataFrame) -> pl.DataFrame:
+    """Return the lines of cards that are understood, with ``key`` (``section/name``) and ``raw``."""
+    text, indent = pl.col("text"), pl.col("indent")
+    body = body.with_columns(
+        key=text.str.extract(r"^\s*(.+?)\s*(?: : .*| :)?$", 1).str.to_lowercase(),
+        raw=text.str.extract(r" : (.*)$", 1).str.strip_chars(),
+    )
+    # What is least indented without a value opens a section; with one it stands for itself and closes the section.
+    opens = pl.when(pl.col("raw").is_null()).then("key").otherwise(pl.lit(""))
+    body = body.with_columns(section=pl.when(indent <= 4).then(opens).forward_fill().over("card"))
+    inner = pl.concat_str("section", pl.lit("/"), "key")
+    path = pl.when(indent == 8).then(inner).when(indent == 4).then("key")
+    body = body.with_columns(key=path).filter(pl.col("raw").is_not_null())
+    return body.filter(pl.col("key").is_in([*smi_report.KNOWN, *smi_report.NAMING]))
 
 
 def _parse(log: Log) -> Iterator[Part]:

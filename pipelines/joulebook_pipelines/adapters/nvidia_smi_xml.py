@@ -90,7 +90,14 @@ class _Reader:
             if time is None:
                 self.reject(line, stamp, "no-such-time", "timestamp")
         rows = [(i, *entry) for i, h in enumerate(whole) for entry in h.entries]
-        names = {"document": pl.Int64, "card": pl.Int64, "line": pl.Int64, "bus": pl.String, "key": pl.String, "raw": pl.String}
+        names = {
+            "document": pl.Int64,
+            "card": pl.Int64,
+            "line": pl.Int64,
+            "bus": pl.String,
+            "key": pl.String,
+            "raw": pl.String,
+        }
         found = pl.DataFrame(rows, schema=names, orient="row")
         if found.is_empty():
             return None, ()

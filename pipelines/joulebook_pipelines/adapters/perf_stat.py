@@ -31,8 +31,7 @@ def _parse(log: Log) -> Iterator[Part]:
     first = re.search(rf"(?m){_EVENT}", log.head.text)
     if first is None:
         raise LogRefusedError(f"{log.name}: no line is an energy of perf stat (… Joules power/energy-…/)")
-    found = _STARTED.search(log.head.text)
-    start = datetime.strptime(re.sub(r"\s+", " ", found[1]), "%b %d %H:%M:%S %Y") if found else None
+    start = _started(log)
     form = stamps.StampForm("relative", aware=True, unit_us=1e6)
     line = log.head.text[: first.start()].count("\n") + 1
     how = relative.stamping(log, form, line, first[1] or "0", start=start)
@@ -42,6 +41,17 @@ def _parse(log: Log) -> Iterator[Part]:
         part = reader.read(block)
         yield Part(part.lines, part.readings, part.rejects, channels=part.channels, findings=findings)
         findings = ()
+
+
+def _started(log: Log) -> datetime | None:
+    """Return the local time at which the command began, where the file says it."""
+    found = _STARTED.search(log.head.text)
+    try:
+        return datetime.strptime(re.sub(r"\s+", " ", found[1]), "%b %d %H:%M:%S %Y") if found else None
+    except ValueError:
+        raise LogRefusedError(
+            f"{log.name}: the time of its start ({found[0] if found else ''!r}) does not exist"
+        ) from None
 
 
 def _elapsed(log: Log) -> str:
@@ -72,6 +82,10 @@ class _Reader:
         rejects = [table.whole_lines(groups.filter(~whole).select("line", "raw"), rule)]
         raw, fresh = self._named(groups.filter(whole))
         raw = self._timed(raw)
+        lost = raw.filter(pl.col("ts_utc").is_null())
+        if lost.height:
+            rejects.append(table.without_time(lost, (_VALUE,), Field("at", "time", "ts_utc")))
+            raw = raw.filter(pl.col("ts_utc").is_not_null())
         # Text prints thousands apart with commas; what a comma separates in -x output is no part of the number.
         values, bad = table.convert(raw, (_VALUE,), decimal=".,")
         readings = table.kept(values.with_columns(raw["ts_utc"], raw["span_s"]))

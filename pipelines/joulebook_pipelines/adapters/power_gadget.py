@@ -31,6 +31,8 @@ def _sniff(head: Head) -> bool:
 
 def _parse(log: Log) -> Iterator[Part]:
     headers = _headers(log.head.lines[0])
+    if "System Time" not in headers:
+        raise LogRefusedError(f"{log.name}:1: the header has no System Time; it begins {log.head.lines[0][:60]!r}")
     names = tuple(f"c{i}" for i in range(len(headers)))
     sample = [c for line in log.head.lines[1:20] if len(c := _headers(line)) == len(names)]
     if not sample:

@@ -94,6 +94,12 @@ def _wide(
     names = tuple(f"c{i}" for i in range(len(found.headers)))
     if len(sample) < 2:
         raise LogRefusedError(f"{log.name}: one row of counters tells no energy; the poll must run on")
+    devices = [d.device for d, _ in found.energies.values()]
+    twice = next((d for d in devices if devices.count(d) > 1), None)
+    if twice is not None:
+        raise LogRefusedError(
+            f"{log.name}: two columns are of {twice} ({', '.join(found.energies)}); take one of them out"
+        )
     ranged = {d.device for d, _ in found.ranges.values()}
     counting = {
         h: d.device in ranged or _counts([r[found.headers.index(h)] for r in sample])
@@ -129,7 +135,7 @@ def _wide(
         for h, (d, u) in found.ranges.items()
         if (r := _first_number(sample, found.headers.index(h)))
     }
-    yield Part(findings=(*how.findings, *_ranges(log, ranges)))
+    yield Part(findings=(*how.findings, *_ranges(log, ranges), *relative.repeated_hour(log, how.clock)))
 
 
 def _unit(text: str) -> str:
@@ -212,7 +218,7 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
             ranges |= {d: r * 1e-6 for d, r in seen.iter_rows()}
         readings = table.kept(values.with_columns(raw["ts_utc"]))
         yield Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]), channels=tuple(fresh))
-    yield Part(findings=(*how.findings, *_ranges(log, ranges)))
+    yield Part(findings=(*how.findings, *_ranges(log, ranges), *relative.repeated_hour(log, how.clock)))
 
 
 ADAPTER = Adapter(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import absent, rows, stamps, wide
+from joulebook_pipelines.logs import absent, relative, rows, stamps, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -40,6 +40,10 @@ def _naive(text: pl.Expr) -> pl.Expr:
 
 
 def _parse(log: Log) -> Iterator[Part]:
+    if not _sniff(log.head):
+        raise LogRefusedError(
+            f"{log.name}:1: the header of PowerJoular is Date,CPU Utilization,…; this one is {log.head.lines[0][:80]!r}"
+        )
     headers = [h.strip() for h in log.head.lines[0].split(",")]
     names = tuple(f"c{i}" for i in range(len(headers)))
     sample = rows.first(log, len(names), ",", 2)
@@ -50,7 +54,7 @@ def _parse(log: Log) -> Iterator[Part]:
     span_s = _cycle_s(sample)
     sheet = wide.Sheet(names, ",", Field("c0", "Date", "ts_utc"), groups, _naive, clock, span_s=span_s)
     yield from wide.Reader(log, sheet).parts()
-    yield Part(findings=absent.told(log, silent))
+    yield Part(findings=(*absent.told(log, silent), *relative.repeated_hour(log, clock)))
 
 
 def _groups(

@@ -41,6 +41,8 @@ def _parse(log: Log) -> Iterator[Part]:
 
 def _groups(log: Log, names: tuple[str, ...], headers: list[str]) -> tuple[wide.Group, ...]:
     """Return the devices: what Watts covers is the battery's output, or RAPL where the table has its domains."""
+    if "Watts" not in headers:
+        raise LogRefusedError(f"{log.name}: the header of the table names no Watts")
     domains = [(n, h, d) for n, h in zip(names, headers, strict=True) if (d := rapl.domain(h)) is not None]
     software = bool(domains) or re.search(r"\bRAPL\b", log.head.text) is not None
     scope = log.options.scope or ("package" if software else "")

@@ -13,6 +13,7 @@ import polars as pl
 from joulebook_pipelines.logs import prometheus_series, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Series
+from joulebook_pipelines.logs.stamps import LAST_EPOCH_S
 
 _ANSWER = re.compile(r'"resultType"\s*:|"metric"\s*:\s*\{')
 _ERROR = re.compile(r'"status"\s*:\s*"error"')
@@ -67,7 +68,12 @@ class _Answers:
             self.series.append(Series(own, labels))
         values = result.get("values", [result["value"]] if "value" in result else [])
         for sample in values if isinstance(values, list) else []:
-            if isinstance(sample, list) and len(sample) == 2 and isinstance(sample[0], int | float):
+            if (
+                isinstance(sample, list)
+                and len(sample) == 2
+                and isinstance(sample[0], int | float)
+                and abs(sample[0]) < LAST_EPOCH_S
+            ):
                 self.numbers.append(place)
                 self.times.append(float(sample[0]))
                 self.values.append(str(sample[1]))
@@ -95,7 +101,7 @@ def _documents(log: Log, text: str) -> Iterator[tuple[int, object]]:
             return
         try:
             document, end = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             line = text.count("\n", 0, getattr(error, "pos", at)) + 1
             raise LogRefusedError(
                 f"{log.name}:{line}: not whole JSON ({getattr(error, 'msg', 'too deep')}): the answer was cut or damaged; export it again"
@@ -110,7 +116,10 @@ def _parse(log: Log) -> Iterator[Part]:
     counts: list[tuple[int, int]] = []
     for at, document in _documents(log, text):
         line = text.count("\n", 0, at) + 1 if len(counts) < 2 else 1
-        answers.add(document, line)
+        try:
+            answers.add(document, line)
+        except RecursionError:
+            raise LogRefusedError(f"{log.name}:{line}: nested too deeply for an answer") from None
         counts.append((at, len(answers.values)))
     if not answers.series:
         raise LogRefusedError(

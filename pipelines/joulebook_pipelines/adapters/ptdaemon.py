@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, stamps, table, wide
+from joulebook_pipelines.logs import cells, relative, stamps, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -30,6 +31,9 @@ _UNMEASURED = {"power_w": (_FILLERS, "no-measurement")} | dict.fromkeys(
     ("voltage_v", "current_a", "power_factor_ratio"), (_FILLERS, "not-applicable")
 )
 
+_LEARNT_FROM = 200
+"""Lines from which the layout is learnt: one damaged line does not settle it."""
+
 _RANGING = "ranging"
 SUM_SLACK_W = 0.5
 """Total and parts are rounded each by itself."""
@@ -47,8 +51,7 @@ class _Parts:
 
     def add(self, frame: pl.DataFrame) -> None:
         watts = frame.select(
-            total=cells.plain_number(pl.col("c3").cast(pl.String)),
-            **{n: cells.plain_number(pl.col(c).cast(pl.String)) for n, c in self.columns.items()},
+            total=_number(frame, "c3"), **{n: _number(frame, c) for n, c in self.columns.items()}
         ).drop_nulls()
         names = list(self.columns)
         watts = watts.filter(~pl.any_horizontal(pl.all().is_in(_FILLERS)))
@@ -80,6 +83,11 @@ class _Parts:
                 {"lines": self.off - self.magnitudes},
             ))  # fmt: skip
         return tuple(found)
+
+
+def _number(frame: pl.DataFrame, column: str) -> pl.Expr:
+    """Return a column as numbers, whether it was read as such or as text."""
+    return pl.col(column) if frame.schema[column] == pl.Float64 else cells.plain_number(pl.col(column))
 
 
 def _sniff(head: Head) -> bool:
@@ -125,16 +133,18 @@ class _Choice:
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    at, line = next(((i, li) for i, li in enumerate(log.head.lines, 1) if _LINE.match(li)), (0, ""))
-    if not at:
+    found = [(i, line) for i, line in enumerate(log.head.lines[:_LEARNT_FROM], 1) if _LINE.match(line)]
+    if not found:
         raise LogRefusedError(f"{log.name}: no line begins with Time,MM-DD-YYYY …,Watts,: it is no log of PTDaemon")
+    widths = Counter(line.count(",") for _, line in found)
+    at, line = next((i, line) for i, line in found if line.count(",") == widths.most_common(1)[0][0])
     words = [w.strip() for w in line.split(",")]
     clock = stamps.localiser(_FORM, log.options, log.name, at, words[1])
     names = tuple(f"c{i}" for i in range(len(words)))
     labels, fields, parts = _layout(words)
-    mark = f"c{words.index('Mark') + 1}" if "Mark" in words else None
+    mark = f"c{words.index('Mark') + 1}" if "Mark" in words[:-1] else None
     scope = log.options.scope or ""
-    device = log.options.device or "node"
+    device = log.options.device or (scope if scope in {"rack", "facility"} else "node")
     kind = log.options.kind or ("mean" if log.options.window_s else "instant")
     channel = Channel(device, scope, kind=kind, window_s=log.options.window_s)
     sheet = wide.Sheet(
@@ -152,7 +162,12 @@ def _parse(log: Log) -> Iterator[Part]:
     reader = wide.Reader(log, sheet, choose=choice.split, watch=watch, also_numbers=tuple(parts.values()))
     yield from reader.parts()
     yield Part(
-        findings=(*check.findings(log.name), *negative.findings(log), *_left_out(log, choice), *_hours(log, clock))
+        findings=(
+            *check.findings(log.name),
+            *negative.findings(log),
+            *_left_out(log, choice),
+            *relative.repeated_hour(log, clock),
+        )
     )
 
 
@@ -173,6 +188,9 @@ def _layout(words: list[str]) -> tuple[dict[str, str], tuple[Field, ...], dict[s
             parts[owner] = f"c{at + 1}"
         elif not owner and word in _QUANTITIES:
             quantity, unit = _QUANTITIES[word]
+            if any(f.quantity == quantity for f in fields):
+                at += 2
+                continue
             fields.append(Field(f"c{at + 1}", word, quantity, unit, required=word == "Watts"))
         at += 2
     return labels, tuple(fields), parts
@@ -186,7 +204,7 @@ class _Negative:
     negative: int = 0
 
     def add(self, frame: pl.DataFrame) -> None:
-        watts = frame["c3"] if frame["c3"].dtype == pl.Float64 else frame["c3"].cast(pl.Float64, strict=False)
+        watts = frame.select(_number(frame, "c3")).to_series()
         self.rows += frame.height
         self.negative += int(((watts < 0) & ~watts.is_in(_FILLERS)).sum() or 0)
 
@@ -207,16 +225,6 @@ def _left_out(log: Log, choice: _Choice) -> tuple[Finding, ...]:
     cure = "" if choice.wanted else '; add mark = "ranging" to this [[source]] to read those instead'
     return (Finding(
         "lines-of-other-mark", Severity.NOTE, log.name, f"{choice.left_out} lines {what} were left out{cure}.", {"lines": choice.left_out},
-    ),)  # fmt: skip
-
-
-def _hours(log: Log, clock: stamps.Localiser) -> tuple[Finding, ...]:
-    if not clock.unresolved_hours:
-        return ()
-    return (Finding(
-        "repeated-hour", Severity.WARNING, log.name,
-        f"{clock.unresolved_hours} stamps lie in the hour that comes twice when summer time ends; they were read as the first pass.",
-        {"stamps": clock.unresolved_hours},
     ),)  # fmt: skip
 
 

@@ -100,16 +100,22 @@ def _read(log: Log, titles: list[str], raw: pl.DataFrame, odd: pl.DataFrame, lin
         found = run_titles.understand(titles, log.options.columns)
     except ValueError as error:
         raise LogRefusedError(f"{log.name}:1: {error}") from None
+    # A column without a single cell was not measured.
+    found.spent = [
+        s for s in found.spent if raw.is_empty() or (raw[f"c{s.at}"].fill_null("") != "").any()
+    ] or found.spent
     spent = run_titles.chosen(found)
     if not spent:
         raise LogRefusedError(
-            f"{log.name}:1: gives neither energy nor power of the runs; put what it says into [[run]] (tokens_to_target) beside a log of power"
+            f"{log.name}:1: gives neither energy nor power of the runs; put what it says into [[run]] (tokens_to_target) "
+            "beside a log of power"
         )
     if missing := run_titles.unknown_units(found, log.options.units):
         without = [s.title for s in spent if not s.unit]
         without += [found.titles[found.roles["duration"]]] if "span_s" in missing[0] else []
         raise LogRefusedError(
-            f"{log.name}:1: nothing says the unit of {', '.join(map(repr, without))}; add units = {{ {', '.join(missing)} }} to this [[source]]"
+            f"{log.name}:1: nothing says the unit of {', '.join(map(repr, without))}; "
+            f"add units = {{ {', '.join(missing)} }} to this [[source]]"
         )
     if raw.is_empty():
         raise LogRefusedError(f"{log.name}: has a header but no run")
@@ -119,9 +125,10 @@ def _read(log: Log, titles: list[str], raw: pl.DataFrame, odd: pl.DataFrame, lin
     timed, lost = _timed(timed, found, spent)
     timed, numbers, bad = _numbers(timed, found)
     readings, rejects, channels = _readings(log, timed, spent)
+    runs, phases = _work(log, timed, numbers, found, spent)
     yield Part(
-        lines=lines, readings=readings, rejects=pl.concat([odd, undone, lost, bad, rejects]), channels=channels,
-        findings=(*doubts, *_findings(log, found, spent)), **_work(log, timed, numbers, found, spent),
+        lines=lines, readings=readings, rejects=pl.concat([odd, undone, lost, bad, rejects]), channels=channels, runs=runs,
+        phases=phases, findings=(*doubts, *_findings(log, found, spent)),
     )  # fmt: skip
 
 
@@ -231,8 +238,8 @@ def _own_device(log: Log, spent: list[Spent]) -> str:
 
 def _work(
     log: Log, raw: pl.DataFrame, numbers: pl.DataFrame, found: Columns, spent: list[Spent]
-) -> dict[str, pl.DataFrame]:
-    """Return the runs; where rows are phases, the phases and the run that they make."""
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return the runs; where rows are phases, the run that they make, and the phases."""
     used = {*(i for r, i in found.roles.items() if r != "tokens_per_s"), *(s.at for s in spent)}
     others = [i for i in range(len(found.titles)) if i not in used]
     name = pl.col(f"c{found.roles['run']}").fill_null("") if "run" in found.roles else pl.lit(None, pl.String)
@@ -247,7 +254,7 @@ def _work(
             host=pl.lit(log.options.host), start_utc=pl.col("start_utc").min(), end_utc=pl.col("end_utc").max(), origin=pl.lit(ORIGIN),
             batch_size=pl.when(batch.n_unique() == 1).then(batch.first()), labels=pl.lit("{}"),
         )  # fmt: skip
-        return {"runs": runs, "phases": phases.filter(pl.col("phase") != "")}
+        return runs, phases.filter(pl.col("phase") != "")
     numbered = pl.format("{}-{}", pl.lit(stem), pl.int_range(1, pl.len() + 1).cast(pl.String).str.zfill(4))
     frame = frame.with_columns(run_id=pl.when(pl.col("name").fill_null("") != "").then("name").otherwise(numbered))
     again = pl.int_range(1, pl.len() + 1).over("run_id")
@@ -256,7 +263,7 @@ def _work(
         start_utc="start_utc", end_utc="end_utc", origin=pl.lit(ORIGIN), tokens="tokens", samples="samples", batch_size="batch_size",
         labels="labels",
     )  # fmt: skip
-    return {"runs": runs}
+    return runs, None
 
 
 def _findings(log: Log, found: Columns, spent: list[Spent]) -> tuple[Finding, ...]:

@@ -11,13 +11,14 @@ from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefu
 from joulebook_pipelines.logs.dialect import Dialect
 
 _METERED = ("watt", "power", "energy", "_w", "joule", "kwh", "voltage")
-"""A table with such titles is a log of readings, whatever else it says."""
+"""A table with such titles and without a loss is a log of readings, whatever else it says."""
 
 
 def _knows(titles: Sequence[str]) -> bool:
     folded = [t.lower() for t in titles]
-    metered = any(m in t if m != "_w" else t.endswith("_w") for t in folded for m in _METERED)
-    return not metered and work.tells_of_steps(work.known_names(titles))
+    known = work.known_names(titles)
+    metered = "loss" not in known and any(m in t if m != "_w" else t.endswith("_w") for t in folded for m in _METERED)
+    return not metered and work.tells_of_steps(known)
 
 
 def _header(head: Head) -> Dialect | None:
@@ -45,7 +46,7 @@ def _parse(log: Log) -> Iterator[Part]:
         told = raw.select("line", **{q: pl.col(c).str.strip_chars(' \t"') for q, c in columns.items()})
         yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(told)]))
     untimed = () if form else (work.without_times(log, "The log"),)
-    yield Part(runs=collected.runs(), steps=collected.steps(), findings=(*untimed, *collected.findings()))
+    yield collected.part(*untimed)
 
 
 def _split(block: Block, found: Dialect) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -57,7 +57,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raw, rejects = _split(block, names)
         yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(raw)]))
     untimed = () if form else (work.without_times(log, "The log"),)
-    yield Part(runs=collected.runs(), steps=collected.steps(), findings=(*untimed, *collected.findings()))
+    yield collected.part(*untimed)
 
 
 def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -9,7 +9,10 @@ import polars as pl
 from joulebook_pipelines.logs import dialect, phase_log, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
-_CURE = "write the intervals with UTC stamps (name,start_tsc.UTC,end_tsc,pid,tid), or log the phases with their times (run, phase, start, end)"
+_CURE = (
+    "write the intervals with UTC stamps (name,start_tsc.UTC,end_tsc,pid,tid), or log the phases with their times "
+    "(run, phase, start, end)"
+)
 
 
 def _header(head: Head) -> tuple[str, list[str]] | None:

@@ -66,7 +66,10 @@ def read(log: Log) -> Said:
     for number, (begin, end, document) in enumerate(_documents(log, text)):
         found.between += [(line + i, p.strip()) for i, p in enumerate(text[at:begin].split("\n")) if p.strip()]
         line += text.count("\n", at, begin)
-        found.add(number, line, document, text[begin:end])
+        try:
+            found.add(number, line, document, text[begin:end])
+        except RecursionError:
+            raise LogRefusedError(f"{log.name}:{line}: nested too deeply for a round") from None
         line += text.count("\n", begin, end)
         at = end
     found.between += [(line + i, p.strip()) for i, p in enumerate(text[at:].split("\n")) if p.strip()]
@@ -109,7 +112,7 @@ def _documents(log: Log, text: str) -> Iterator[tuple[int, int, object]]:
         begin = opening.end()
         try:
             document, at = decoder.raw_decode(text, begin)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             line = text.count("\n", 0, getattr(error, "pos", begin)) + 1
             raise LogRefusedError(
                 f"{log.name}:{line}: not whole JSON: the output was cut or damaged; log it again"

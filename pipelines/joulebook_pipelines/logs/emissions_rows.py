@@ -115,7 +115,9 @@ def separator_of(line: str) -> str | None:
 
 
 def _header(line: str, sign: str) -> list[str]:
-    return [c.strip().strip('"').strip() for c in line.split(sign)]
+    names = [c.strip().strip('"').strip() for c in line.split(sign)]
+    # A damaged header may name a column twice, or like one of ours; the first keeps its meaning.
+    return [f"{n} (column {i})" if n in {*names[:i], "line", "raw"} else n for i, n in enumerate(names)]
 
 
 def read(log: Log) -> Rows:
@@ -193,7 +195,10 @@ def _repair(found: _Collector, number: int, line: str, names: list[str], sign: s
 def _cells(line: str, sign: str) -> list[str]:
     if line.count('"') % 2:
         return line.split(sign)
-    return next(csv.reader([line], delimiter=sign, skipinitialspace=True), [])
+    try:
+        return next(csv.reader([line], delimiter=sign, skipinitialspace=True), [])
+    except csv.Error:  # a cell beyond all measure is damage
+        return []
 
 
 def _fits(cells: Sequence[str], names: Sequence[str]) -> bool:

@@ -42,11 +42,15 @@ def gather(
     if entries.is_empty():
         return nothing, table.no_rejects()
     told = _with_numbers(entries)
-    again = pl.int_range(pl.len()).over("row", "quantity") > 0
+    again = ~pl.struct("row", "quantity").is_first_distinct()
+    # A counter that is 0 all along is one that the device does not have, not a device that used nothing.
+    counter = pl.when(pl.col("quantity") == "energy_counter_j").then("number")
+    dead = (counter == 0) & (counter.max().over("device") == 0)
     why = (
         pl.when(pl.col("ts_utc").is_null()).then(pl.lit("row-without-time"))
         .when(pl.col("number").is_null() & pl.col("text").is_null()).then(cells.why_null(pl.col("raw").fill_null("")))
         .when(again).then(pl.lit("said-twice"))
+        .when(dead).then(pl.lit("zero-counter"))
     )  # fmt: skip
     told = told.with_columns(rule=why)
     rejects = [rejected(told.filter(pl.col("rule").is_not_null()), pl.col("rule"))]
@@ -78,8 +82,10 @@ def _with_numbers(entries: pl.DataFrame) -> pl.DataFrame:
                 mine.with_columns(number=pl.lit(None, pl.Float64), text=cells.number(pl.col("raw"), name, unit_))
             )
             continue
-        value = pl.coalesce(cells.number(pl.col("raw"), name, unit_), cells.with_own_unit(pl.col("raw"), name))
-        frames.append(mine.with_columns(number=value, text=pl.lit(None, pl.String)))
+        told = mine.with_columns(number=cells.number(pl.col("raw"), name, unit_), text=pl.lit(None, pl.String))
+        if told["number"].null_count():  # cells with another unit than their name says
+            told = told.with_columns(pl.coalesce("number", cells.with_own_unit(pl.col("raw"), name)))
+        frames.append(told)
     return pl.concat(frames).sort("row", "line", maintain_order=True)
 
 

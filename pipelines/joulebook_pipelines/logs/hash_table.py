@@ -86,14 +86,17 @@ class Splitter:
         comment = pl.col("raw").str.strip_chars_start().str.starts_with("#")
         units = pl.col("raw").str.to_lowercase().str.contains(rf"^\s*#?\s*({'|'.join(sorted(UNIT_NAMES))})\b")
         marked = lines.with_columns(_head=comment & ~units, _units=units, _below=pl.col("raw").shift(-1))
+        body = marked.filter(~pl.col("_head") & ~pl.col("_units")).drop("_head", "_units", "_below")
+        heads = marked.filter("_head").select("line", "raw", "_below")
+        behind = body["line"].search_sorted(heads["line"]).to_list()
         found, begins = [self._header], []
-        for number, text, below in marked.filter("_head").select("line", "raw", "_below").iter_rows():  # headers only
+        for (number, text, below), at in zip(heads.iter_rows(), behind, strict=True):  # headers only
             made = header(text, below or "")
-            if is_units(below or "") and not self._spoilt(made, found[-1]):
+            row = body["raw"][at] if at < body.height else ""
+            if is_units(below or "") and self._takes_over(made, found[-1], row):
                 found.append(made)
                 begins.append(number)
         self._header = found[-1]
-        body = marked.filter(~pl.col("_head") & ~pl.col("_units")).drop("_head", "_units", "_below")
         layouts = list(dict.fromkeys(found))
         which = pl.Series([layouts.index(h) for h in found], dtype=pl.Int64)
         place = pl.Series(begins, dtype=pl.Int64).search_sorted(body["line"])
@@ -103,16 +106,13 @@ class Splitter:
             if rows.height:
                 yield layout, self._cells(rows, len(layout.names))
 
-    @staticmethod
-    def _spoilt(made: Header, current: Header) -> bool:
-        if len(made.names) != len(current.names):
-            shared = set(made.names) & set(current.names)
-            return (
-                len(shared) < len(made.names) <= len(shared) + SPOILT_WORDS
-                and abs(len(made.names) - len(current.names)) == 1
-            )
-        differing = sum(a != b for a, b in zip(made.names, current.names, strict=True))
-        return 0 < differing <= SPOILT_WORDS
+    def _takes_over(self, made: Header, current: Header, row: str) -> bool:
+        """Tell whether a header is another one, not the one in force with a word spoilt; ``row`` is the line behind it."""
+        width, words_ = len(made.names), len(row.split())
+        if width == len(current.names):
+            differing = sum(a != b for a, b in zip(made.names, current.names, strict=True))
+            return differing == 0 or differing > SPOILT_WORDS
+        return words_ >= width if self._rest else words_ == width
 
     def _cells(self, rows: pl.DataFrame, width: int) -> table.Raw:
         names = [f"c{i}" for i in range(width)]

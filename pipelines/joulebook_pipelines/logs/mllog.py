@@ -8,8 +8,8 @@ from joulebook_pipelines.logs.contract import Block, Head
 
 TAG = ":::MLLOG"
 
-EPOCH_2000_MS = 946_684_800_000
-"""Stamps below are milliseconds since the start of the benchmark, not Unix time."""
+EPOCH_2000_MS, LAST_EPOCH_MS = 946_684_800_000, 4_102_444_800_000
+"""Stamps below are milliseconds since the start of the benchmark, not Unix time; beyond the year 2100 they are damage."""
 
 
 _LAUNCHER = (":::DLPAL ", ":::SYSJSON ")
@@ -52,7 +52,9 @@ def events(block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def stamp(time_ms: pl.Expr) -> pl.Expr:
     """Return UTC stamps; null for times that are no Unix time."""
-    us = pl.when(time_ms >= EPOCH_2000_MS).then((time_ms * 1e3).round().cast(pl.Int64))
+    us = pl.when(time_ms.is_between(EPOCH_2000_MS, LAST_EPOCH_MS)).then(
+        (time_ms * 1e3).round().cast(pl.Int64, strict=False)
+    )
     return us.cast(pl.Datetime("us", "UTC"))
 
 

@@ -146,8 +146,9 @@ class _Reader:
         scope = "part" if self.dialect.process else "board"
         values, bad = table.convert(raw, fields)
         values, judged = table.judge(values, raw, fields, scope)
+        values, dead = _without_dead_counter(values, raw, fields)
         readings = table.kept(values.with_columns(raw["ts_utc"]))
-        return readings, pl.concat([*rejects, bad, judged]), self._channels(raw, places, scope)
+        return readings, pl.concat([*rejects, bad, judged, dead]), self._channels(raw, places, scope)
 
     def _fields(self, header: hash_table.Header) -> list[Field]:
         made: list[Field] = []
@@ -211,6 +212,18 @@ class _Reader:
                 self.seen[device] = Channel(device, scope, model, kind=kind, window_s=window_s)
                 fresh.append(self.seen[device])
         return fresh
+
+
+def _without_dead_counter(
+    values: pl.DataFrame, raw: pl.DataFrame, fields: list[Field]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Take out counters that read 0: a board that has one has used energy since its driver came up."""
+    counter = next((f for f in fields if f.quantity == "energy_counter_j"), None)
+    if counter is None:
+        return values, table.no_rejects()
+    dead = (values["energy_counter_j"] == 0).fill_null(value=False)
+    values = values.with_columns(pl.when(~dead).then("energy_counter_j").alias("energy_counter_j"))
+    return values, table.cell_rejects(raw.filter(dead), counter, pl.lit("zero-counter"))
 
 
 def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Iterator[Part]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from joulebook_pipelines.logs import cells
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 from joulebook_pipelines.logs.table import Field
 
@@ -83,6 +84,19 @@ def from_header(line: str, name: str) -> Layout:
             "Log again with --query-gpu=timestamp,…"
         )
     fields, others = _fields(columns, headers, keys)
+    odd = next(
+        (
+            f
+            for f in (*fields, *others)
+            if f.quantity not in cells.TEXT_QUANTITIES and cells.factor(f.quantity, f.unit) is None
+        ),
+        None,
+    )
+    if odd is not None:
+        known = ", ".join(cells.units_of(odd.quantity))
+        raise LogRefusedError(
+            f"{name}: the unit in the header {odd.header!r} is not known (one of {known}); the header is damaged"
+        )
 
     def first(choices: tuple[str, ...]) -> str | None:
         return next((c for want in choices for c, k in zip(columns, keys, strict=True) if k == want), None)

@@ -24,7 +24,7 @@ NAMES = {
 }
 """Names of a phase's members, the usual one first; compared without regard to case."""
 
-PHASE_SCHEMA = {
+PHASE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "run_id": pl.String, "phase": pl.String, "start_utc": schema.UTC, "end_utc": schema.UTC, "origin": pl.String,
 }  # fmt: skip
 
@@ -69,7 +69,7 @@ def word(name: str) -> str:
     >>> word("Optimizer.step#AdamW.step"), word("## forward ##"), word("my_layer")
     ('optimizer', 'forward', 'my_layer')
     """
-    plain = re.sub(r"[\s-]+", "_", name.split("#")[0].strip("# ").lower()) if name.strip("# ") else ""
+    plain = re.sub(r"[\s-]+", "_", name.split("#", maxsplit=1)[0].strip("# ").lower()) if name.strip("# ") else ""
     plain = plain or re.sub(r"[\s-]+", "_", name.strip("# ").lower())
     return plain if plain in schema.PHASES else _WORDS.get(plain, name.strip())
 
@@ -114,11 +114,11 @@ class Phases:
         if utc:
             log = replace(log, options=replace(log.options, timezone="UTC", utc_offset_s=None))
         self._fields = {q: Field(q, n.strip(), q) for q, n in names.items()}
-        if "end" not in names and not names["duration"].strip().lower().endswith("_s"):
-            if log.options.units.get("span_s") is None:
-                raise LogRefusedError(
-                    f'{log.name}: nothing says the unit of {names["duration"]!r}; add units = {{ span_s = "s" }} to this [[source]]'
-                )
+        bare = "end" not in names and not names["duration"].strip().lower().endswith("_s")
+        if bare and log.options.units.get("span_s") is None:
+            raise LogRefusedError(
+                f'{log.name}: nothing says the unit of {names["duration"]!r}; add units = {{ span_s = "s" }} to this [[source]]'
+            )
         self._scale = cells.factor("span_s", log.options.units.get("span_s", "s")) or 1.0
         self._form = work.stamp_form(log, samples)
         self._clock = work.clock_of(log, self._form)

@@ -63,7 +63,7 @@ def readings(log: Log, series: Sequence[Series], samples: pl.DataFrame) -> Part:
         values = pl.DataFrame(pairs, schema={"series": pl.Int64, "label": pl.String, "said": pl.String}, orient="row")
         found = found.join(values, on=["series", "label"], how="left", maintain_order="left")
         found = found.with_columns(raw=pl.coalesce("said", "raw")).drop("said")
-    found, rejects, repeats = _once(found)
+    found, rejects, repeats = _once(found, log.name)
     found, filled, tails = prometheus_tail.set_aside(found, log.name)
     scopes = {t.meaning.device: t.meaning.scope for t in told}
     found = found.with_columns(row=pl.struct("ts_utc", "device").rank("dense").cast(pl.Int64))
@@ -165,7 +165,7 @@ def _main_and_others(told: list[_Told]) -> list[_Told]:
     return made
 
 
-def _once(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding]]:
+def _once(found: pl.DataFrame, name: str) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding]]:
     """Count a board once where its power comes with each slice of it or each pod on it; take out DCGM's blanks."""
     number = pl.col("raw").cast(pl.Float64, strict=False).fill_nan(None)
     blank = (
@@ -178,7 +178,7 @@ def _once(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding
     key = ["device", "quantity", "ts_utc"]
     # A number comes before NaN, and the first series before the others.
     found = found.with_columns(_nan=number.is_null()).sort("ts_utc", "device", "quantity", "_nan", maintain_order=True)
-    again = found.select((pl.int_range(pl.len()).over(key) > 0) & pl.col("ts_utc").is_not_null()).to_series()
+    again = found.select(~pl.struct(key).is_first_distinct() & pl.col("ts_utc").is_not_null()).to_series()
     if not again.any():
         return found.drop("_nan"), pl.concat(rejects), []
     same = pl.col("raw") == pl.col("raw").first().over(key)
@@ -193,7 +193,7 @@ def _once(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, list[Finding
     gone = found.filter(again)
     rejects.append(entries.rejected(gone, pl.col("rule")))
     finding = Finding(
-        "repeated-series", Severity.NOTE, "",
+        "repeated-series", Severity.NOTE, name,
         f"{gone.height} samples repeat a device and time of another series (slices of a card, pods on it, two scrapers): each device is "
         "counted once.", {"samples": gone.height, "devices": gone["device"].unique().sort().to_list()},
     )  # fmt: skip

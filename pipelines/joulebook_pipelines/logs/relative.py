@@ -77,6 +77,17 @@ def unknown_start(log: Log) -> Finding:
     )  # fmt: skip
 
 
+def repeated_hour(log: Log, clock: Localiser) -> tuple[Finding, ...]:
+    """Return the finding about stamps in the hour that comes twice, where the order of lines did not tell them apart."""
+    if not clock.unresolved_hours:
+        return ()
+    return (Finding(
+        "repeated-hour", Severity.WARNING, log.name,
+        f"{clock.unresolved_hours} stamps lie in the hour that comes twice when summer time ends; they were read as the first pass.",
+        {"stamps": clock.unresolved_hours},
+    ),)  # fmt: skip
+
+
 class OfDay:
     """Times of day in the order of the file, put on the date of the first and on over midnight.
 

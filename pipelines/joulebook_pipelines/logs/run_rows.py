@@ -43,12 +43,11 @@ def times(log: Log, raw: pl.DataFrame, found: Columns) -> tuple[pl.DataFrame, tu
         Neither duration nor times are there, or a stamp may be the start as well as the end.
     """
     if {"start", "end"} <= set(found.roles):
-        start, doubts = _utc(log, raw, found, "start")
-        end, _ = _utc(log, raw, found, "end")
-        frame = raw.with_columns(start.alias("start_utc"), end.alias("end_utc"))
-        return _sound(
-            frame.with_columns(span_s=(pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6)
-        ), doubts
+        first, doubts = _utc(log, raw, found, "start")
+        last, _ = _utc(log, raw, found, "end")
+        frame = raw.with_columns(first.alias("start_utc"), last.alias("end_utc"))
+        span_s = (pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6
+        return _sound(frame.with_columns(span_s=span_s)), doubts
     frame = raw.with_columns(_durations(log, raw, found))
     role = next((r for r in ("start", "end", "stamp") if r in found.roles), None)
     if role is None:
@@ -57,7 +56,8 @@ def times(log: Log, raw: pl.DataFrame, found: Columns) -> tuple[pl.DataFrame, tu
     side = role if role != "stamp" else _side(log, at, frame["span_s"], found.titles[found.roles[role]])
     length = pl.duration(microseconds=(pl.col("span_s") * 1e6).round().cast(pl.Int64))
     known = _sound(frame.with_columns(at.alias("at")))
-    start, end = ("at", pl.col("at") + length) if side == "start" else (pl.col("at") - length, "at")
+    stamp = pl.col("at")
+    start, end = (stamp, stamp + length) if side == "start" else (stamp - length, stamp)
     return known.with_columns(start_utc=start, end_utc=end).drop("at"), doubts
 
 
@@ -65,9 +65,10 @@ def _durations(log: Log, raw: pl.DataFrame, found: Columns) -> pl.Series:
     """Return the length of each run [s]."""
     if "duration" not in found.roles:
         if log.options.window_s is None:
+            energies = any(c.quantity == "energy_j" for c in found.spent)
+            cure = "each run took" if energies else "each row covers; 1 keeps powers and energies per token right"
             raise LogRefusedError(
-                f"{log.name}:1: gives neither duration nor times of the runs, only means, rates or totals; add window_s = (the seconds that each "
-                "row covers; 1 keeps powers and energies per token right) to this [[source]]"
+                f"{log.name}:1: gives neither duration nor times of the runs; add window_s = (the seconds that {cure}) to this [[source]]"
             )
         return pl.Series("span_s", [log.options.window_s] * raw.height, dtype=pl.Float64)
     unit = found.duration_unit or log.options.units.get("span_s", "")
@@ -124,8 +125,8 @@ def _one_after_another(frame: pl.DataFrame) -> pl.DataFrame:
 def _no_times(log: Log) -> Finding:
     return Finding(
         "no-times", Severity.WARNING, log.name,
-        "The table does not say when its runs took place: they were laid one after another from 1970-01-01. Energies, durations and energies per "
-        "token hold; nothing can be compared in time with other files.",
+        "The table does not say when its runs took place: they were laid one after another from 1970-01-01. Energies, durations and "
+        "energies per token hold; nothing can be compared in time with other files.",
     )  # fmt: skip
 
 

@@ -260,6 +260,8 @@ def judge(
 def kept(values: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that still say something: at least one quantity is not null."""
     quantities = [c for c in values.columns if c not in {"line", "device", "ts_utc", "span_s"}]
+    if not quantities:
+        return values.clear()
     return values.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in quantities]))
 
 

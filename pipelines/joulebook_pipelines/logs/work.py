@@ -9,7 +9,7 @@ import polars as pl
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import cells, stamps, table
-from joulebook_pipelines.logs.contract import Log, LogRefusedError
+from joulebook_pipelines.logs.contract import Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
 ORIGIN = "training log"
@@ -35,17 +35,26 @@ NAMES = {
     "learning_rate": (
         "learning_rate", "lr", "train/learning_rate", "train/lr", "learning rate", "lr-adam", "lr-adamw", "lr-sgd",
     ),
+    "tokens_per_s": ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "train/tokens_per_second", "throughput_tokens_per_s"),
+    "utilization_ratio": (
+        "utilization_ratio", "mean_utilization_ratio", "gpu_utilization_ratio", "utilization_pct", "mean_utilization_pct",
+        "gpu_utilization_pct", "gpu_util_pct", "utilization_percent", "gpu_utilization_percent",
+    ),
+    "power_w": ("board_power_w", "mean_board_power_w", "gpu_power_w", "mean_gpu_power_w", "mean_power_w"),
 }  # fmt: skip
 """Names of a step's things, the usual one first; compared without regard to case."""
 
 VALUES = ("step_time_s", "tokens", "tokens_seen", "samples", "loss", "batch_size", "learning_rate")
 """What a line says of a step besides its number and time."""
 
-_NUMBERS = ("step", *VALUES)
+REPORTED = ("tokens_per_s", "utilization_ratio", "power_w")
+"""Means since the line before, which some loops print every so many steps."""
+
+_NUMBERS = ("step", *VALUES, *REPORTED)
 
 _NUMBER = re.compile(r"^\d+(\.\d+)?$")
 
-STEP_SCHEMA = {
+STEP_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "run_id": pl.String, "step": pl.Int64, "start_utc": pl.Datetime("us", "UTC"), "end_utc": pl.Datetime("us", "UTC"),
     "tokens": pl.Float64, "loss": pl.Float64, "batch_size": pl.Float64, "learning_rate": pl.Float64,
 }  # fmt: skip
@@ -117,8 +126,8 @@ def without_times(log: Log, written_by: str) -> Finding:
     """Return the finding about steps that nobody timed."""
     return Finding(
         "steps-without-times", Severity.WARNING, log.name,
-        f"{written_by} gives steps without wall-clock times, so no energy can be laid to them; loss, tokens and learning rate are read. Name "
-        "the run in [[run]] with start and end, or log a time with each step.",
+        f"{written_by} gives steps without wall-clock times, so no energy can be laid to them; loss, tokens and learning rate are read. "
+        "Name the run in [[run]] with start and end, or log a time with each step.",
     )  # fmt: skip
 
 
@@ -184,7 +193,7 @@ class Steps:
         run = pl.col("run_id").fill_null(stem) if "run_id" in raw.columns else pl.lit(stem)
         told = raw.select("line", "at", run_id=run).hstack(numbers.drop("line"))
         told = told.with_columns(pl.lit(None, pl.Float64).alias(q) for q in _NUMBERS if q not in told.columns)
-        says = pl.any_horizontal([pl.col(q).is_not_null() for q in VALUES])
+        says = pl.any_horizontal([pl.col(q).is_not_null() for q in (*VALUES, *REPORTED)])
         valued = told.filter(says)
         bare = told.filter(~says & pl.col("step").is_not_null())
         if self._form is not None:  # a step with nothing but its time is an end of a step, unless another line has more
@@ -206,7 +215,11 @@ class Steps:
         from_start = pl.when(pl.col("step") <= 1).then(seen)  # the first step is all that was seen
         before = seen.forward_fill().shift(1).over("run_id")
         of_step = pl.when(before.is_null()).then(from_start).when(seen >= before).then(seen - before)
-        told = told.with_columns(pl.coalesce("tokens", of_step).alias("tokens"))
+        since_s = (pl.col("at") - pl.col("at").shift(1).over("run_id")).dt.total_microseconds() / 1e6
+        told = told.with_columns(since_s=pl.when(since_s > 0).then(since_s))
+        told = told.with_columns(
+            pl.coalesce("tokens", of_step, pl.col("tokens_per_s") * pl.col("since_s")).alias("tokens")
+        )
         risen = (pl.col("tokens") - pl.col("tokens").shift(1)).over("run_id")
         even = told.filter(pl.col("tokens").is_not_null()).group_by("run_id").agg(
             even=(risen.drop_nulls() == pl.col("tokens").first()).all() & (pl.len() >= SURELY_CUMULATIVE)
@@ -232,6 +245,28 @@ class Steps:
         )  # fmt: skip
         return frame.select(*STEP_SCHEMA)
 
+    def readings(self) -> tuple[pl.DataFrame | None, pl.DataFrame, tuple[Channel, ...]]:
+        """Return the mean power and utilisation that the log prints, over the time since the line before; and rejects.
+
+        How many boards a mean is over is not said, so it is a ``part`` unless study.toml gives the scope.
+        """
+        told = self._all()
+        named = [q for q in ("utilization_ratio", "power_w") if q in self._names]
+        if told.is_empty() or not named or self._form is None:
+            return None, table.no_rejects(), ()
+        device, scope = self._log.options.device or "gpu", self._log.options.scope or "part"
+        percent = "utilization_ratio" in named and not self._names["utilization_ratio"].lower().endswith("ratio")
+        says = pl.any_horizontal([pl.col(q).is_not_null() for q in named])
+        raw = told.filter(says).select("line", *named, device=pl.lit(device), ts_utc="at", span_s="since_s")
+        rejects = [
+            table.cell_rejects(bad, Field(q, self._names[q], q), pl.lit("mean-of-unknown-span"))
+            for q in named if (bad := raw.filter(pl.col("span_s").is_null() & pl.col(q).is_not_null())).height
+        ]  # fmt: skip
+        raw = raw.filter(pl.col("span_s").is_not_null())
+        values = raw.with_columns(pl.col("utilization_ratio") * 0.01) if percent else raw
+        good, judged = table.judge(values, raw, [Field(q, self._names[q], q) for q in named], _limits_of(scope))
+        return table.kept(good), pl.concat([*rejects, judged]), (Channel(device, scope, kind="mean"),)
+
     def runs(self) -> pl.DataFrame:
         """Return the runs that the steps make: from the start of the first step to the end of the last."""
         told = self._all()
@@ -252,6 +287,14 @@ class Steps:
             origin=pl.lit(ORIGIN), tokens="tokens", samples="samples", batch_size="batch_size", labels=pl.lit("{}"),
         )  # fmt: skip
 
+    def part(self, *doubts: Finding) -> Part:
+        """Return everything that is known at the end of the log."""
+        readings, rejects, channels = self.readings()
+        return Part(
+            readings=readings, rejects=rejects, channels=channels, runs=self.runs(), steps=self.steps(),
+            findings=(*doubts, *self.findings()),
+        )  # fmt: skip
+
     def findings(self) -> tuple[Finding, ...]:
         """Return doubts about the log as a whole."""
         if not self._told:
@@ -265,9 +308,15 @@ class Steps:
         if self._cumulative:
             found.append(Finding(
                 "tokens-count-from-start", Severity.NOTE, self._log.name,
-                "The tokens rise by the same amount with every step: they were taken for a count from the start, and each step has its rise.",
+                "The tokens rise by the same amount with every step: they were taken for a count from the start, and each step has "
+                "its rise.",
             ))  # fmt: skip
         return tuple(found)
+
+
+def _limits_of(scope: str) -> str:
+    """Return the boundary whose limits hold: a mean over boards is no more than a board."""
+    return "board" if scope == "part" else scope
 
 
 def _joined(told: pl.DataFrame) -> pl.DataFrame:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import polars as pl
 
-from joulebook import energy
+from joulebook import clock_error, energy
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Run, Stage
 
@@ -23,6 +24,7 @@ def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
     power = context.power(run, scope, margin=True)
     channels = context.store.chosen_channels(run.run_id, scope)
     result = _integrated(power, run, channels, _ranges(context, power))
+    result = _with_clock_error(context, run, power, channels, result)
     about = _about(channels)
     for row in result.frame.iter_rows(named=True):
         method = f"{row['method']}; {about}"
@@ -78,6 +80,38 @@ def _ranges(context: Context, power: pl.DataFrame) -> dict[str, float]:
         if range_j:
             found[device] = range_j
     return found
+
+
+def _with_clock_error(
+    context: Context, run: Run, power: pl.DataFrame, channels: pl.DataFrame, result: energy.Energy
+) -> energy.Energy:
+    """Widen the intervals by what the uncertainty of the clock's offset does to the window."""
+    half_s = context.store.clock_half_s(channels["clock"].unique().to_list())
+    if not half_s:
+        return result
+    extra = [
+        clock_error.shift_j(
+            power if d == "" else power.filter(pl.col("device") == d),
+            start_utc=run.start_utc,
+            end_utc=run.end_utc,
+            half_s=half_s,
+        )
+        for d in result.frame["device"]
+    ]
+    if not any(extra):
+        return result
+    more = pl.Series("more", extra, dtype=pl.Float64)
+    covered = pl.col("covered_s") / pl.max_horizontal("covered_s", pl.lit(1e-9)) * run.duration_s
+    widened = result.frame.with_columns(more).with_columns(
+        lo=pl.col("energy_j") - ((pl.col("energy_j") - pl.col("lo")) ** 2 + pl.col("more") ** 2).sqrt(),
+        hi=pl.col("energy_j") + ((pl.col("hi") - pl.col("energy_j")) ** 2 + pl.col("more") ** 2).sqrt(),
+        mean_lo=pl.col("mean_power_w")
+        - ((pl.col("mean_power_w") - pl.col("mean_lo")) ** 2 + (pl.col("more") / covered) ** 2).sqrt(),
+        mean_hi=pl.col("mean_power_w")
+        + ((pl.col("mean_hi") - pl.col("mean_power_w")) ** 2 + (pl.col("more") / covered) ** 2).sqrt(),
+    )
+    part = pl.DataFrame({"device": result.frame["device"], "part": "alignment", "lo": more, "hi": more})
+    return replace(result, frame=widened.drop("more"), parts=pl.concat([result.parts, part]))
 
 
 def _about(channels: pl.DataFrame) -> str:

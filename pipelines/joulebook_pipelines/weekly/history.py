@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from joulebook import iso_weeks, schema
+from joulebook import iso_weeks, schema, weekly_change
 from joulebook_pipelines import config, run
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.run import Told
@@ -25,12 +26,12 @@ WASTED = ("stall_energy_j", "checkpoint_energy_j", "rework_energy_j")
 GAP = "gap_idle_energy_j"
 IDLE = "idle_power_w"
 _READ = (*METRICS, *WASTED, GAP, IDLE)
-_RUNS = {
+_RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "run_id": pl.String, "week": pl.String, "host": pl.String, "start_utc": schema.UTC, "end_utc": schema.UTC,
     "tokens": pl.Float64, "variant": pl.String, "batch_size": pl.Float64, "model": pl.String, "hardware": pl.String,
     "declared": pl.Boolean, "store": pl.Int64,
 }  # fmt: skip
-_NUMBERS = {
+_NUMBERS: dict[str, pl.DataType | type[pl.DataType]] = {
     "run_id": pl.String, "scope": pl.String, "metric": pl.String, "value": pl.Float64, "lo": pl.Float64, "hi": pl.Float64,
     "store": pl.Int64,
 }  # fmt: skip
@@ -71,6 +72,16 @@ class History:
     def weeks(self) -> list[str]:
         """Weeks with a run, oldest first."""
         return self.runs["week"].unique().sort().to_list()
+
+    @cached_property
+    def judged(self) -> pl.DataFrame:
+        """The numbers that weeks are judged by."""
+        return self.numbers.filter(pl.col("metric").is_in(METRICS))
+
+    @cached_property
+    def by_week(self) -> pl.DataFrame:
+        """Their means, week by week."""
+        return weekly_change.by_week(self.judged)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from joulebook import weekly_change
-from joulebook_pipelines.weekly import page, verdicts
+from joulebook_pipelines.weekly import page, verdicts, weeks_index, words
 from joulebook_pipelines.weekly.history import History
 from joulebook_pipelines.weekly.verdicts import StudyWeek
 
@@ -71,13 +71,13 @@ def render(
         data = _data(studies, week, reports, weeks=weeks, threshold_ratio=threshold_ratio)
         at = known.index(week)
         older, newer = known[at - 1] if at else "", known[at + 1] if at + 1 < len(known) else ""
-        html = page.week_html(studies, week, reports=reports, weeks=weeks, newer=newer, older=older)
+        html = page.html(studies, week, reports=reports, weeks=weeks, newer=newer, older=older)
         _write(site / week / "index.html", html)
         _write(site / week / "weekly.json", _json(data))
-        worse = tuple(page.sentence(s.name, r) for s in studies for r in s.change.regressions.iter_rows(named=True))
+        worse = tuple(line for s in studies for line in words.regressions(s))
         done.append(Rendered(week, site / week / "index.html", data, worse))
     all_weeks = [json.loads((site / w / "weekly.json").read_text(encoding="utf-8")) for w in _weeks_of(site)]
-    _write(site / "index.html", page.index_html(all_weeks))
+    _write(site / "index.html", weeks_index.html(all_weeks))
     if all_weeks:
         smaller, bigger = _benchmarks(all_weeks[-1])
         _write(site / "benchmarks.json", _json(smaller))
@@ -98,7 +98,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _reports(histories: Sequence[History], site: Path) -> dict[str, str]:
@@ -152,7 +152,7 @@ def _benchmarks(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[s
             if row["now"] is None:
                 continue
             name = " / ".join(x for x in (study["study"], row["kind"], f"{row['metric']} at {row['scope']}") if x)
-            unit = page.unit(row["metric"], [], study["totals"]["cost"]["unit"])
+            unit = words.unit(row["metric"], [], study["totals"]["cost"]["unit"])
             spread = None if row["band_hi"] is None else (row["band_hi"] - row["band_lo"]) / 2
             entry = {"name": name, "unit": _unit_name(row["metric"], unit.name), "value": row["now"]}
             if spread is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -16,6 +17,8 @@ TOP_FINDINGS = 5
 """Findings of a week that are told on its page; the study's report has all."""
 _WIDTH = {scope: i for i, scope in enumerate(schema.SCOPES)}
 _SEVERITY = {"error": 0, "warning": 1}
+_TOTALS = {"energy_j": "energy", "carbon_kg": "carbon", "cost": "cost"} | dict.fromkeys((*WASTED, GAP), "waste")
+"""Total of a week that a metric belongs to."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,9 @@ class StudyWeek:
         """The verdict on the study as a whole."""
         return weekly_change.worst(self.change.frame["verdict"].to_list())
 
+    @cached_property
     def shown(self) -> pl.DataFrame:
-        """Return one row a kind and metric, at the widest scope that this week has: what the page shows first."""
+        """One row a kind and metric, at the widest scope that this week has: what the page shows first."""
         width = pl.col("scope").replace_strict(_WIDTH, default=-1, return_dtype=pl.Int64)
         order = pl.col("metric").replace_strict(
             {m: i for i, m in enumerate(METRICS)}, default=99, return_dtype=pl.Int64
@@ -89,38 +93,44 @@ def judge(history: History, week: str, *, weeks: int, threshold_ratio: float) ->
     if now.is_empty():
         return None
     names = [*iso_weeks.before(week, weeks), week]
-    recent = history.numbers.filter(pl.col("week").is_in(names))
-    judged = recent.filter(pl.col("metric").is_in(METRICS))
-    change = weekly_change.compare(judged, week=week, weeks=weeks, threshold_ratio=threshold_ratio)
-    by_week = weekly_change.by_week(judged)
+    recent = pl.col("week").is_in(names)
+    change = weekly_change.compare(
+        history.judged.filter(recent), week=week, weeks=weeks, threshold_ratio=threshold_ratio
+    )
+    by_week = history.by_week.filter(recent)
     levels = pl.concat(
         [by_week.filter(pl.col("metric") == "stable_power_w").select(history.idle.columns), history.idle]
     )
-    here = recent.filter(pl.col("week") == week)
+    here = history.numbers.filter(pl.col("week") == week)
     return StudyWeek(
         history.name, week, now.height, change, weekly_drift.of_levels(levels, week=week, weeks=weeks).frame, by_week,
-        _total(here, now, ("energy_j",), "J"), _total(here, now, ("carbon_kg",), "kg"),
-        _total(here, now, ("cost",), history.currency), _total(here, now, (*WASTED, GAP), "J"), _top(history, now), history,
+        **_totals(here, now, history.currency), findings=_top(history, now), history=history,
     )  # fmt: skip
 
 
-def _total(numbers: pl.DataFrame, runs: pl.DataFrame, metrics: tuple[str, ...], unit: str) -> Estimate:
-    """Return the sum over runs, each at its widest scope; errors that all runs may share add up in full."""
+def _totals(numbers: pl.DataFrame, runs: pl.DataFrame, currency: str) -> dict[str, Estimate]:
+    """Return sums over runs, each at its widest scope; errors that all runs may share add up in full."""
+    units = {"energy": "J", "carbon": "kg", "cost": currency, "waste": "J"}
     ordered = runs.sort("host", "start_utc")
-    overlap = (ordered["start_utc"] < ordered.select(pl.col("end_utc").cum_max().shift().over("host"))["end_utc"]).any()
-    if overlap:
-        return Estimate.refused("runs overlap on a host: their energy would be counted twice", unit=unit)
+    if (ordered["start_utc"] < ordered.select(pl.col("end_utc").cum_max().shift().over("host"))["end_utc"]).any():
+        why = "runs overlap on a host: their energy would be counted twice"
+        return {name: Estimate.refused(why, unit=unit) for name, unit in units.items()}
     width = pl.col("scope").replace_strict(_WIDTH, default=-1, return_dtype=pl.Int64)
-    known = numbers.filter(pl.col("metric").is_in(metrics)).drop_nulls("value")
+    total = pl.col("metric").replace_strict(_TOTALS, default=None, return_dtype=pl.String)
+    known = numbers.with_columns(total=total).drop_nulls(["total", "value"])
     each = known.sort(width).unique(["run_id", "store", "metric"], keep="last")
-    if each.is_empty():
-        return Estimate.refused("not known of any run", unit=unit)
-    least, most = (each.select(pl.coalesce(c, "value").sum()).item() for c in ("lo", "hi"))
-    covered = each.select(pl.struct("run_id", "store").n_unique()).item()
-    doubt = (
-        "" if covered == runs.height else f"{runs.height - covered} of {runs.height} runs without a value are left out"
-    )
-    return Estimate(each["value"].sum(), least, most, unit, covered, method="sum over runs", reason=doubt)
+    summed = each.group_by("total").agg(
+        pl.col("value").sum(), lo=pl.coalesce("lo", "value").sum(), hi=pl.coalesce("hi", "value").sum(),
+        runs=pl.struct("run_id", "store").n_unique(),
+    )  # fmt: skip
+    found = {name: Estimate.refused("not known of any run", unit=unit) for name, unit in units.items()}
+    for row in summed.iter_rows(named=True):
+        left = runs.height - row["runs"]
+        doubt = f"{left} of {runs.height} runs without a value are left out" if left else ""
+        found[row["total"]] = Estimate(
+            row["value"], row["lo"], row["hi"], units[row["total"]], row["runs"], None, "sum over runs", doubt
+        )
+    return found
 
 
 def _top(history: History, now: pl.DataFrame) -> pl.DataFrame:

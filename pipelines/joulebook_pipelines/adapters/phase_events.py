@@ -1,0 +1,103 @@
+"""Phase logs as events: a time and ``fit_start`` or ``fit_end`` a line, with or without a header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+import polars as pl
+
+from joulebook_pipelines.logs import dialect, phase_log, stamps, table, work
+from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
+
+ORIGIN = "phase log"
+
+_EVENT = re.compile(r"^([A-Za-z][\w ./-]*?)[_ .:-](start|begin|init|end|stop|done|finish)$")
+_BEGINS = frozenset({"start", "begin", "init"})
+_STAMP = re.compile(r"^\"?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\d{10}(\.\d+)?\"?$)")
+_SEPARATORS = (",", ";", "\t")
+
+
+def _separator(head: Head) -> str | None:
+    """Return what separates time and event, ``None`` where the lines are something else."""
+    lines = [line for line in head.lines[:60] if line.strip()]
+    for separator in _SEPARATORS:
+        rows = [dialect.split_line(line, separator) for line in lines]
+        rows = rows[1:] if rows and not _STAMP.match(rows[0][0]) else rows
+        if not rows or any(len(r) < 2 or not _STAMP.match(r[0]) for r in rows[:3]):
+            continue
+        events = [m for r in rows if len(r) > 1 and (m := _EVENT.match(r[1]))]
+        names = {kind: {m[1] for m in events if (m[2] in _BEGINS) is kind} for kind in (True, False)}
+        if names[True] & names[False] and 2 * len(events) >= len(rows):
+            return separator
+    return None
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    separator = _separator(log.head)
+    if separator is None:
+        raise LogRefusedError(f"{log.name}: needs lines of a time and an event such as fit_start and fit_end")
+    samples = [line.split(separator)[0].strip(' "') for line in log.head.lines[:100]]
+    form = work.stamp_form(log, [s for s in samples if _STAMP.match(s)])
+    clock = work.clock_of(log, form)
+    pairs = _Pairs()
+    for block in log.blocks():
+        numbers = range(block.first_line, block.first_line + block.count)
+        raw = pl.DataFrame({"line": numbers, "raw": block.lines}, schema={"line": pl.Int64, "raw": pl.String})
+        raw = raw.filter(pl.col("raw").str.strip_chars() != "")
+        if block.first_line == 1 and raw.height and not _STAMP.match(raw["raw"][0].strip()):
+            raw = raw.slice(1)
+        cells = pl.col("raw").str.split(separator)
+        told = raw.with_columns(
+            event=cells.list.get(1, null_on_oob=True).str.strip_chars(' "'),
+            stamp=cells.list.get(0).str.strip_chars(' "'),
+        )
+        naive = told.select(stamps.parse(pl.col("stamp"), form).alias("at")).to_series()
+        for row in told.with_columns(clock.to_utc(naive)).select("line", "raw", "event", "at").iter_rows():
+            pairs.add(*row)  # events are few
+        yield Part(lines=block.count)
+    odd = pl.DataFrame(
+        sorted(pairs.alone()), schema={"line": pl.Int64, "raw": pl.String, "rule": pl.String}, orient="row"
+    )
+    yield Part(
+        phases=phase_log.frame(pairs.phases, ORIGIN), rejects=table.whole_lines(odd, pl.col("rule")),
+        findings=(phase_log.without_run(log),),
+    )  # fmt: skip
+
+
+class _Pairs:
+    """Joins the events of each phase, the end to the last begin before it."""
+
+    def __init__(self) -> None:
+        self.phases: list[tuple[str, str, datetime, datetime]] = []
+        self._open: dict[str, list[tuple[datetime, int, str]]] = {}
+        self._odd: list[tuple[int, str, str]] = []
+
+    def add(self, line: int, raw: str, event: str | None, at: datetime | None) -> None:
+        """Take in a line."""
+        match = _EVENT.match(event or "")
+        if at is None:
+            self._odd.append((line, raw, "no-such-time"))
+        elif match is None:
+            self._odd.append((line, raw, "no-begin-or-end"))
+        elif match[2] in _BEGINS:
+            self._open.setdefault(match[1], []).append((at, line, raw))
+        elif self._open.get(match[1]) and self._open[match[1]][-1][0] < at:
+            self.phases.append(("", phase_log.word(match[1]), self._open[match[1]].pop()[0], at))
+        else:
+            self._odd.append((line, raw, "end-without-begin"))
+
+    def alone(self) -> list[tuple[int, str, str]]:
+        """Return the lines that belong to no phase."""
+        left = [(line, raw, "begin-without-end") for opened in self._open.values() for _, line, raw in opened]
+        return self._odd + left
+
+
+ADAPTER = Adapter(
+    name="phase-events",
+    title="phase logs as events (time, fit_start / fit_end)",
+    yields="phases",
+    sniff=lambda head: _separator(head) is not None,
+    parse=_parse,
+)

@@ -1,0 +1,52 @@
+"""Execute the notebook templates on the sample studies and keep their text outputs: ``python -m …notebooks_kept notebooks``.
+
+Pictures are not kept: they would change with every font. The tests execute the notebooks again and compare the cells
+that are marked for it.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+from joulebook_pipelines import console, notebooks
+
+PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
+
+
+def keep(template: Path) -> None:
+    """Execute a template with its own parameters and write its outputs, without pictures, into it."""
+    with tempfile.TemporaryDirectory(dir=template.parent) as folder:
+        made = notebooks.execute(template, Path(folder) / template.name, {"store_path": _deeper(template)})
+        executed = nbformat.read(made, as_version=4)  # type: ignore[no-untyped-call]
+    kept = nbformat.read(template, as_version=4)  # type: ignore[no-untyped-call]
+    done = [c for c in executed.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+    for cell, with_output in zip(kept.cells, done, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs = [_without_pictures(o) for o in with_output.outputs if o.get("name") != "stderr"]
+            cell.execution_count = None
+    nbformat.write(kept, template)  # type: ignore[no-untyped-call]
+
+
+def _deeper(template: Path) -> str:
+    """Return the template's own store path as seen from one folder below it."""
+    book = nbformat.read(template, as_version=4)  # type: ignore[no-untyped-call]
+    (cell,) = [c for c in book.cells if "parameters" in c.metadata.get("tags", [])]
+    return str(template.resolve().parent / cell.source.split('"')[1])
+
+
+def _without_pictures(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    for kind in PICTURES:
+        output.get("data", {}).pop(kind, None)
+    if "execution_count" in output:
+        output["execution_count"] = None
+    return output
+
+
+if __name__ == "__main__":
+    for file in sorted(Path(sys.argv[1]).glob("*.ipynb")):
+        keep(file)
+        console.say(str(file))

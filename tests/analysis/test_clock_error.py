@@ -1,0 +1,27 @@
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+from joulebook import clock_error
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _at(second):
+    return T0 + timedelta(seconds=second)
+
+
+def _step(devices=1):
+    rows = [(f"gpu:{d}", _at(s), 100.0 if s < 50 else 400.0) for s in range(101) for d in range(devices)]
+    return pl.DataFrame(rows, schema=["device", "ts_utc", "power_w"], orient="row")
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_a_window_from_low_to_high_gains_or_loses_the_difference(devices):
+    found = clock_error.shift_j(_step(devices), start_utc=_at(20), end_utc=_at(80), half_s=0.5)
+    assert found == pytest.approx(0.5 * 300 * devices)
+
+
+def test_equal_ends_and_certain_clocks_cost_nothing():
+    assert clock_error.shift_j(_step(), start_utc=_at(60), end_utc=_at(90), half_s=5.0) == 0
+    assert clock_error.shift_j(_step(), start_utc=_at(20), end_utc=_at(80), half_s=0.0) == 0
