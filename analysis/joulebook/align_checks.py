@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from joulebook import align_noise
 from joulebook.align_model import PRIOR_DRIFT, Fit
 from joulebook.align_search import Candidates
 from joulebook.align_signal import COUNTER, Signal
@@ -33,9 +34,6 @@ LEAST_EDGES = 3.0
 
 MOST_DRIFT = 300e-6
 """Largest believable drift."""
-
-POINT_FLOOR, MEAN_FLOOR, LAG_FLOOR = 0.15, 0.03, 0.02
-"""Errors of the model itself: shares of the fast period for point samples and for means, and of the time constant."""
 
 COUNTER_WIDER = 2.5
 """How much wider the interval from a counter is than its statistics say: its rounding hangs together with the load.
@@ -79,12 +77,6 @@ def slower(reading: Signal, reference: Signal) -> bool:
     return bool(np.mean(reading.value) >= np.mean(reference.value))
 
 
-def floor_s(fit: Fit, fast: Signal) -> float:
-    """Return the standard error that stems from the model, not from noise [s]."""
-    share = MEAN_FLOOR if fit.sensor.held else POINT_FLOOR
-    return float(np.hypot(share * fast.period_s, LAG_FLOOR * fit.sensor.lag_s))
-
-
 def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
     """Return the half widths of the 95 % intervals of offset [s] and drift [1e-6].
 
@@ -95,9 +87,9 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
     if fit.local_s.size >= 4:
         birge = max(1.0, float(np.sqrt(np.sum((fit.local_s / fit.local_se) ** 2) / (fit.local_s.size - 2))))
     birge *= COUNTER_WIDER if slow.kind == COUNTER else 1.0
-    floor = floor_s(fit, fast)
+    floor = align_noise.floor_s(fit.sensor, fast)
     noise = float(np.sqrt(fit.covariance[0, 0])) * birge
-    half = Z95 * np.hypot(noise, floor)
+    half = Z95 * np.hypot(noise, align_noise.undeclared_s(fit.sensor, fast))
     stamps = fast.stamp_s + slow.stamp_s
     lever = max(fit.spread, 1.0)
     rate = np.hypot(float(np.sqrt(fit.covariance[1, 1])) * birge, floor / lever / 2)
@@ -149,7 +141,7 @@ def _ambiguous(rivals: list[Fit], found: Candidates, slow: Signal) -> str:
 def _wide(fit: Fit, fast: Signal, slow: Signal) -> str:
     """Return that the interval is too wide to be of use, or nothing."""
     window = slow.period_s if slow.kind == COUNTER else max(fit.sensor.window_s, slow.period_s)
-    most = max(0.1 * window, 0.25, 1.2 * floor_s(fit, fast))
+    most = max(0.1 * window, 0.25, 1.2 * align_noise.floor_s(fit.sensor, fast))
     se = float(np.sqrt(fit.covariance[0, 0]))
     return f"too uncertain: standard error {se:.2f} s, at most {most:.2f} s" if se > most else ""
 

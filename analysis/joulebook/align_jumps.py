@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from joulebook import align_checks, align_curve, align_model, align_rows, align_search
+from joulebook import align_checks, align_curve, align_model, align_noise, align_rows, align_search
 from joulebook.align_model import Fit
 from joulebook.align_signal import Floats, Signal
 
@@ -95,7 +95,7 @@ def _apart(fast: Signal, slow: Signal, maps: tuple[Fit, Fit, Fit], at: float) ->
     whole, first, second = maps
     size = _at(first, at) - _at(second, at)
     se = np.hypot(_se(first, at), _se(second, at))
-    floor = align_checks.floor_s(whole, fast)
+    floor = align_noise.floor_s(whole.sensor, fast)
     return bool(abs(size) > LEAST_SE * np.hypot(se, floor) + fast.stamp_s + slow.stamp_s)
 
 

@@ -81,7 +81,7 @@ def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: fl
     c = curve(fast, sensor)
     limit = max(slow.period_s, sensor.window_s, sensor.lag_s)
     span = float(np.ptp(slow.time_s)) / 2
-    noise = align_noise.Noise(1.0, 0.0, np.zeros(0))
+    noise, floor = align_noise.Noise(1.0, 0.0, np.zeros(0)), align_noise.floor_s(sensor, fast)
     best: tuple[float, float, float] | None = None
     done = False
     for step in range(STEPS):
@@ -94,7 +94,7 @@ def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: fl
         coef = _least(linear, y)
         if step in WHITENED:
             noise = align_noise.estimate(y - linear @ coef, slow)
-        move = _move(*(align_noise.white(a, noise) for a in (y, linear, moved)))
+        move = _move(*(align_noise.white(a, noise) for a in (y, linear, moved)), floor_s=floor)
         best = (shift_s, drift, float(coef[0]))
         jump = float(np.clip(move[0], -limit, limit))
         small = max(1e-3 * fast.period_s, 1e-4 * slow.period_s)
@@ -134,15 +134,22 @@ def _least(design: Floats, y: Floats) -> Floats:
     return np.asarray(np.linalg.pinv(inner, rcond=1e-13) @ ((design.T @ y) / norm) / norm)
 
 
-def _move(y: Floats, linear: Floats, moved: Floats) -> Floats:
-    """Return the joint least-squares step of shift and drift, with the prior on drift as a pseudo-observation."""
+def _move(y: Floats, linear: Floats, moved: Floats, *, floor_s: float) -> Floats:
+    """Return the joint least-squares step of shift and drift, with the prior on drift as a pseudo-observation.
+
+    Where the model's own error over the lever of the edges is large against the prior, what looks like drift is that
+    error: the prior is narrowed so that drift is believed as far as statistics and model together tell it.
+    """
     base = _least(linear, y)
     sigma = float(np.std(y - linear @ base)) or 1.0
     design = np.column_stack([linear, moved])
     norm = np.sqrt(np.einsum("ij,ij->j", design, design))
     norm[norm == 0] = 1.0
     inner = (design.T @ design) / np.outer(norm, norm)
-    inner[-1, -1] += (sigma / PRIOR_DRIFT / norm[-1]) ** 2
+    lever = max(float(norm[-1] / norm[-2]), 1.0)
+    se = sigma * float(np.sqrt(max(np.linalg.pinv(inner, rcond=1e-13)[-1, -1], 1e-30))) / float(norm[-1])
+    prior = PRIOR_DRIFT * se / float(np.hypot(se, floor_s / lever))
+    inner[-1, -1] += (sigma / prior / norm[-1]) ** 2
     return np.asarray((np.linalg.pinv(inner, rcond=1e-13) @ ((design.T @ y) / norm) / norm)[-2:])
 
 

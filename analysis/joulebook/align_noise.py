@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 
+from joulebook.align_curve import Sensor
 from joulebook.align_signal import COUNTER, Floats, Signal
 
 AR_ORDER = 4
@@ -17,6 +18,10 @@ interpolation."""
 LEAST_OWN = 0.3
 """Least variance beside a counter's rounding, in units of that: without it the filter would trust the sum over
 hours, where supply losses and fans bend the relation."""
+
+
+POINT_FLOOR, MEAN_FLOOR, LAG_FLOOR = 0.15, 0.03, 0.02
+"""Errors of the model itself: shares of the fast period for point samples and for means, and of the time constant."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,18 @@ def estimate(r: Floats, slow: Signal) -> Noise:
         main, beside = 1.0, -rounding / scale
     first = Noise(main, beside, np.zeros(0))
     return Noise(main, beside, _autoregression(white(r, first)))
+
+
+def floor_s(sensor: Sensor, fast: Signal) -> float:
+    """Return the standard error of a shift that stems from the model, not from noise [s]."""
+    share = MEAN_FLOOR if sensor.held else POINT_FLOOR
+    return float(np.hypot(share * fast.period_s, LAG_FLOOR * sensor.lag_s))
+
+
+def undeclared_s(sensor: Sensor, fast: Signal) -> float:
+    """Return the same where means over the whole period are only supposed: they may be points after all [s]."""
+    sure = fast.kind == COUNTER or fast.window_s is not None
+    return floor_s(sensor if sure else replace(sensor, held=False), fast)
 
 
 @njit(cache=True)

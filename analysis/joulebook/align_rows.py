@@ -89,4 +89,4 @@ def _change(value: Floats) -> Floats:
     """Return squared changes from row to row, none of them larger than the largest hundred: a glitch is one change."""
     square = np.diff(value, prepend=value[0]) ** 2
     k = min(100, square.size)
-    return np.minimum(square, np.partition(square, -k)[-k])
+    return np.asarray(np.minimum(square, np.partition(square, -k)[-k]))

@@ -99,7 +99,7 @@ def impossible(points: pl.DataFrame, reading_scope: str, reference_scope: str) -
             )
     if not inside(reading_scope, reference_scope):
         return ""
-    above = (x - y) / np.maximum(np.hypot(sx, sy), 1e-3 * np.abs(y) / 3)
+    above = (x - y) / np.maximum(np.hypot(sx, sy), np.maximum(1e-3 * np.abs(y) / 3, 1e-9))
     worst = int(np.argmax(above))
     if above[worst] > 3:
         return (

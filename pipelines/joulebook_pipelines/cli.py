@@ -81,19 +81,19 @@ def check(study: StudyPath, json: Json = False) -> None:
     "run", epilog="Example: joulebook run my-logs/ -o results/    Many at once: joulebook run 'fleet/*' -o results/"
 )
 def run_(
-    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="A folder of logs, or its study.toml; several, or a glob of them.")],
-    out: Annotated[str | None, typer.Option("-o", "--out", help="Folder of the results, of several studies also a URL. Default: STUDY/out.")] = None,
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="A folder of logs, or its study.toml; many, or a glob.")],
+    out: Annotated[str | None, typer.Option("-o", "--out", help="Folder of the results, or a URL. Default: STUDY/out.")] = None,
     quiet: Quiet = False,
     json: Json = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Make notebooks and the page, or only the numbers.")] = True,
     workers: Annotated[int | None, typer.Option(min=1, help="Studies at a time. Default: one a core.")] = None,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Spread studies over a Dask cluster, e.g. tcp://10.0.0.1:8786.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Work on a Dask cluster, e.g. tcp://10.0.0.1:8786.")] = None,
 ) -> None:  # fmt: skip
     """Do the main job: ingest, every analysis, notebooks and one self-contained HTML report.
 
     Several studies are worked on side by side; one that fails stops no other, and -o also holds the tables of all as Parquet.
     """
-    found = fleet.studies(studies)
+    found = fleet.studies(studies, out=out)
     several = len(found) > 1 or dask is not None or "://" in (out or "")
     raise typer.Exit(
         _fleet(found, out, quiet, json, report, workers, dask) if several else _one(found[0], out, quiet, json, report)
@@ -140,7 +140,7 @@ def _fleet(
 def weekly(
     studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Studies, folders with a study.duckdb, or globs of them.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="SITE", help="Folder of the site; weeks that it has are kept.")],
-    week: Annotated[list[str] | None, typer.Option(metavar="2026-W47", help="ISO week in UTC; may be given again. Default: the last one.")] = None,
+    week: Annotated[list[str] | None, typer.Option(metavar="2026-W47", help="ISO week in UTC, one or more. Default: the last.")] = None,
     weeks: Annotated[int, typer.Option(min=1, help="Weeks before it to look at.")] = 8,
     threshold: Annotated[float, typer.Option(min=0.0, help="Least change that counts, as a ratio.")] = 0.02,
     fail_on: Annotated[str | None, typer.Option(metavar="regression", help="Exit with 3 where one was found.")] = None,

@@ -28,6 +28,8 @@ from joulebook_pipelines.store import StoreError, open_store
 
 RETRIES = 3
 """How often work is given out again when the worker that had it died."""
+CONNECT_S = 10
+"""How long a scheduler may take to answer [s]."""
 STATUSES = ("done", "refused", "failed")
 _GLOB = frozenset("*?[")
 
@@ -61,13 +63,15 @@ Pool = Callable[[int], AbstractContextManager[Executor]]
 """Makes an executor with at most that many workers."""
 
 
-def studies(arguments: Sequence[Path | str]) -> list[Path]:
+def studies(arguments: Sequence[Path | str], *, out: str | None = None) -> list[Path]:
     """Return the studies that arguments mean: folders, study.toml files, and globs of these.
 
     Parameters
     ----------
     arguments
         As on the command line; a glob that the shell left alone is expanded here.
+    out
+        Folder of the results, which is no study even where a glob matches it.
 
     Raises
     ------
@@ -85,7 +89,8 @@ def studies(arguments: Sequence[Path | str]) -> list[Path]:
         if not matches:
             raise ConfigError(f"{argument}: matches no folder and no {config.STUDY_FILE}")
         found |= dict.fromkeys(matches)
-    return list(found)
+    results = None if out is None else Path(out).absolute()
+    return [p for p in found if len(found) == 1 or p.absolute() != results]
 
 
 def names(paths: Sequence[Path]) -> list[str]:
@@ -281,10 +286,11 @@ def dask(address: str) -> Pool:
     @contextmanager
     def pool(_workers: int) -> Iterator[Executor]:
         try:
-            client = distributed.Client(address, timeout=10)
+            client = distributed.Client(address, timeout=CONNECT_S)  # type: ignore[no-untyped-call]
         except (OSError, ValueError) as error:
             raise ConfigError(f"--dask {address}: no scheduler answers there ({_said(error)})") from None
-        with client, client.get_executor(retries=RETRIES, pure=False) as executor:
+        with client:
+            executor: Executor = client.get_executor(retries=RETRIES, pure=False)  # type: ignore[no-untyped-call]
             yield executor
 
     return pool

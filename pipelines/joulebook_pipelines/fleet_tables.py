@@ -49,7 +49,7 @@ class Place:
         self._fs: Any = None
         if self.remote:
             try:
-                import fsspec  # noqa: PLC0415 (an extra, needed only for URLs)
+                import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415 (an extra, needed only for URLs)
 
                 self._fs, path = fsspec.core.url_to_fs(self.at)
             except (ImportError, ValueError) as error:
@@ -202,4 +202,5 @@ def query(at: str | Path, sql: str, tables: tuple[str, ...] = TABLES) -> pl.Data
                 f"{at}: has no tables of a fleet ({', '.join(tables[:3])}); make them with: joulebook run STUDY STUDY -o {at}"
             )
         relation = con.sql(sql)
-        return relation.pl() if relation is not None else pl.DataFrame()
+        answer: pl.DataFrame = relation.pl() if relation is not None else pl.DataFrame()
+        return answer

@@ -24,10 +24,10 @@ def keep(template: Path) -> None:
         executed = nbformat.read(made, as_version=4)  # type: ignore[no-untyped-call]
     kept = nbformat.read(template, as_version=4)  # type: ignore[no-untyped-call]
     done = [c for c in executed.cells if "injected-parameters" not in c.metadata.get("tags", [])]
-    for cell, with_output in zip(kept.cells, done, strict=True):
-        if cell.cell_type == "code":
-            cell.outputs = [_without_pictures(o) for o in with_output.outputs if o.get("name") != "stderr"]
-            cell.execution_count = None
+    code = [(c, d) for c, d in zip(kept.cells, done, strict=True) if c.cell_type == "code"]
+    for number, (cell, with_output) in enumerate(code, start=1):
+        cell.outputs = [_kept(o, number) for o in with_output.outputs if o.get("name") != "stderr"]
+        cell.execution_count = number
     nbformat.write(kept, template)  # type: ignore[no-untyped-call]
 
 
@@ -38,11 +38,12 @@ def _deeper(template: Path) -> str:
     return str(template.resolve().parent / cell.source.split('"')[1])
 
 
-def _without_pictures(output: nbformat.NotebookNode) -> nbformat.NotebookNode:
+def _kept(output: nbformat.NotebookNode, number: int) -> nbformat.NotebookNode:
+    """Return an output without pictures, numbered as if the template had been run from top to bottom."""
     for kind in PICTURES:
         output.get("data", {}).pop(kind, None)
     if "execution_count" in output:
-        output["execution_count"] = None
+        output["execution_count"] = number
     return output
 
 

@@ -49,6 +49,23 @@ def _parse(log: Log) -> Iterator[Part]:
     sample = rows.first(log, len(names), ",", 2)
     if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
+    groups, silent = _groups(log, names, headers, sample)
+    sheet = wide.Sheet(
+        names,
+        ",",
+        Field("c1", "Time", "ts_utc"),
+        groups,
+        lambda text: stamps.parse(text, _FORM),
+        stamps.Localiser(None),
+    )
+    yield from wide.Reader(log, sheet).parts()
+    yield Part(findings=absent.told(log, silent))
+
+
+def _groups(
+    log: Log, names: tuple[str, ...], headers: list[str], sample: list[list[str]]
+) -> tuple[tuple[wide.Group, ...], list[str]]:
+    """Return the devices of the file, and the columns that are 0 all along."""
     found: dict[str, tuple[str, list[Field]]] = {}
     silent = []
     for column, header in zip(names, headers, strict=True):
@@ -75,16 +92,7 @@ def _parse(log: Log) -> Iterator[Part]:
         )
         for d, (s, fs) in found.items()
     )
-    sheet = wide.Sheet(
-        names,
-        ",",
-        Field("c1", "Time", "ts_utc"),
-        groups,
-        lambda text: stamps.parse(text, _FORM),
-        stamps.Localiser(None),
-    )
-    yield from wide.Reader(log, sheet).parts()
-    yield Part(findings=absent.told(log, silent))
+    return groups, silent
 
 
 ADAPTER = Adapter(

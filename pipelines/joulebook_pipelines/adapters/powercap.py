@@ -94,23 +94,8 @@ def _wide(
     names = tuple(f"c{i}" for i in range(len(found.headers)))
     if len(sample) < 2:
         raise LogRefusedError(f"{log.name}: one row of counters tells no energy; the poll must run on")
-    devices = [d.device for d, _ in found.energies.values()]
-    twice = next((d for d in devices if devices.count(d) > 1), None)
-    if twice is not None:
-        raise LogRefusedError(
-            f"{log.name}: two columns are of {twice} ({', '.join(found.energies)}); take one of them out"
-        )
-    ranged = {d.device for d, _ in found.ranges.values()}
-    counting = {
-        h: d.device in ranged or _counts([r[found.headers.index(h)] for r in sample])
-        for h, (d, _) in found.energies.items()
-    }
+    counting = _counting(log, found, sample)
     span_s = None if all(counting.values()) else _step_s(sample, how)
-    if len(set(counting.values())) > 1:
-        raise LogRefusedError(
-            f"{log.name}: some columns count on, others hold the energy of each interval "
-            f"({', '.join(h for h, c in counting.items() if not c)}); split them into two files"
-        )
     groups = []
     for header, (domain, unit) in found.energies.items():
         quantity = "energy_counter_j" if counting[header] else "energy_j"
@@ -136,6 +121,27 @@ def _wide(
         if (r := _first_number(sample, found.headers.index(h)))
     }
     yield Part(findings=(*how.findings, *_ranges(log, ranges), *relative.repeated_hour(log, how.clock)))
+
+
+def _counting(log: Log, found: _Columns, sample: list[list[str]]) -> dict[str, bool]:
+    """Tell of each column whether it counts on; otherwise it holds the energy of each interval."""
+    devices = [d.device for d, _ in found.energies.values()]
+    twice = next((d for d in devices if devices.count(d) > 1), None)
+    if twice is not None:
+        raise LogRefusedError(
+            f"{log.name}: two columns are of {twice} ({', '.join(found.energies)}); take one of them out"
+        )
+    ranged = {d.device for d, _ in found.ranges.values()}
+    counting = {
+        h: d.device in ranged or _counts([r[found.headers.index(h)] for r in sample])
+        for h, (d, _) in found.energies.items()
+    }
+    if len(set(counting.values())) > 1:
+        raise LogRefusedError(
+            f"{log.name}: some columns count on, others hold the energy of each interval "
+            f"({', '.join(h for h, c in counting.items() if not c)}); split them into two files"
+        )
+    return counting
 
 
 def _unit(text: str) -> str:
@@ -183,7 +189,6 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
     at = next(i for i, n in enumerate(found.headers) if _COUNTER.fullmatch(n))
     reach = next((i for i, n in enumerate(found.headers) if "range" in n.lower()), None)
     zone, energy = names[found.zone or 0], Field(names[at], found.headers[at], "energy_counter_j", "uj", required=True)
-    stamp = Field("c0", found.headers[0], "ts_utc")
     channels: dict[str, Channel] = {}
     ranges: dict[str, float] = {}
     yield Part(lines=first_row - 1)
@@ -193,21 +198,26 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
         rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
         rejects = [table.whole_lines(split.odd, rule)]
         raw = split.frame.filter(pl.col("c0").str.strip_chars() != found.headers[0])
-        domains = {t: rapl.domain(t) for t in raw[zone].unique(maintain_order=True) if t is not None}
+        domains = {t: rapl.of_path(t) for t in raw[zone].unique(maintain_order=True) if t is not None}
         devices = {t: d.device for t, d in domains.items() if d}
         raw = raw.with_columns(device=pl.col(zone).replace_strict(devices, default=None, return_dtype=pl.String))
         naive = raw.select(how.naive(pl.col("c0").fill_null("")).alias("ts_utc")).to_series()
         raw = raw.with_columns(how.clock.to_utc(naive))
-        strange = raw.filter(pl.col("device").is_null())
         text = pl.concat_str([pl.col(n).fill_null("") for n in names], separator=found.separator)
-        rejects.append(table.whole_lines(strange.select("line", raw=text), "no-such-domain"))
+        rejects.append(
+            table.whole_lines(raw.filter(pl.col("device").is_null()).select("line", raw=text), "no-such-domain")
+        )
         raw = raw.filter(pl.col("device").is_not_null())
         lost = raw.filter(pl.col("ts_utc").is_null())
         if lost.height:
-            rejects.append(table.without_time(lost, (energy,), stamp))
+            rejects.append(table.without_time(lost, (energy,), Field("c0", found.headers[0], "ts_utc")))
             raw = raw.filter(pl.col("ts_utc").is_not_null())
         values, bad = table.convert(raw, (energy,))
-        fresh = [Channel(d.device, d.scope, kind="counter") for d in domains.values() if d and d.device not in channels]
+        fresh = [
+            Channel(d.device, d.scope or log.options.scope or "", kind="counter")
+            for d in domains.values()
+            if d and d.device not in channels
+        ]
         channels |= {c.device: c for c in fresh}
         if reach is not None:
             seen = (

@@ -105,13 +105,13 @@ def energy_column(title: str) -> tuple[Domain, str, bool] | None:
     """
     for pattern, ranges in ((_RANGE, True), (_ENERGY, False)):
         found = pattern.match(title.strip())
-        known = _of_path(found[1]) if found else None
+        known = of_path(found[1]) if found else None
         if found and known is not None:
             return known, found[2].lower(), ranges
     return None
 
 
-def _of_path(text: str) -> Domain | None:
+def of_path(text: str) -> Domain | None:
     """Return the domain of a name or of a path; a zone that only has a number is a package where it is the first."""
     known = domain(text.strip(" _./:-").rsplit("/", 1)[-1])
     place = zone(text)

@@ -58,6 +58,8 @@ _KNOBS = frozenset({
 
 _SAID_ROLES = {"span_s": "duration", "start": "start", "end": "end", "time": "stamp"}
 
+_TIMES = frozenset({"time", "date", "start", "end", "clock"})
+
 CODECARBON = "emissions"
 """A title of CodeCarbon's table, which has its own reader."""
 
@@ -180,7 +182,8 @@ def is_run_table(titles: Sequence[str]) -> bool:
         return False
     found = understand(titles)
     roles = set(found.roles)
-    untimed = not roles & {"stamp", "start", "end"}
+    others = (t for i, t in enumerate(found.titles) if i not in found.roles.values())
+    untimed = not roles & {"stamp", "start", "end"} and not any(meter_titles.meaning(t).role in _TIMES for t in others)
     named = bool(roles & {"run", "batch_size", "phase", "done"}) or any(
         _plain(t).startswith(tuple(_KNOBS)) for t in titles
     )

@@ -1,0 +1,125 @@
+"""Run tables: what titles mean, which side of a row its stamp is on, and that nothing given is changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joulebook_pipelines import recognise
+from joulebook_pipelines.logs import run_titles, text
+from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
+
+START = datetime(2026, 11, 2, 9, tzinfo=UTC)
+
+
+def _read(path, **options):
+    head = text.head(path, path.name)
+    (part,) = recognise.named("run-table").parse(Log(path, head, Options(**options)))
+    return part
+
+
+@pytest.mark.parametrize(
+    ("title", "quantity", "unit", "device", "scope"),
+    [
+        ("gpu0_energy_kj", "energy_j", "kj", "gpu:0", "board"),
+        ("GPU-3 Energy (mJ)", "energy_j", "mJ", "gpu:3", "board"),
+        ("CPU Package-1 Energy (uJ)", "energy_j", "uJ", "cpu:1", "package"),
+        ("DRAM_ENERGY (J)", "energy_j", "J", "dram", "dram"),
+        ("PP0_ENERGY (J)", "energy_j", "J", "cpu/pp0", "part"),
+        ("power_meter_active_power_w_mean", "power_w", "w", "node", "node"),
+        ("avg_power_watts", "power_w", "watts", "", ""),
+        ("Energy [kWh]", "energy_j", "kWh", "", ""),
+        ("total_energy", "energy_j", "", "", ""),
+    ],
+)
+def test_titles_of_what_was_spent(title, quantity, unit, device, scope):
+    (found,) = run_titles.understand(["run_id", title]).spent
+    assert (found.quantity, found.unit, found.device, found.scope) == (quantity, unit, device, scope)
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["energy_per_token_joules", "energy_saving_pct", "Idle Package-0 Energy (uJ)", "power_limit", "std_power", "peak_power_w",
+     "power_meter_reactive_power_var_mean", "energy_efficiency", "edp", "model", "co2_kg"],
+)  # fmt: skip
+def test_titles_of_something_else(title):
+    assert run_titles.understand(["run_id", title]).spent == []
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["timestamp,power_w", "time,power_w,energy_kwh", "timestamp, index, power.draw [W]", "start,end,energy_kwh", "time,step,loss,energy_j",
+     "timestamp,project_name,run_id,duration,emissions,cpu_energy,energy_consumed"],
+)  # fmt: skip
+def test_logs_of_readings_are_no_run_tables(header):
+    assert not run_titles.is_run_table(header.split(","))
+
+
+def test_the_sum_of_cards_is_not_added_to_the_cards():
+    found = run_titles.understand(
+        ["run_id", "duration_s", "gpu0_energy_j", "gpu1_energy_j", "gpu_energy_j", "node_energy_j"]
+    )
+    assert {s.device: s.scope for s in run_titles.chosen(found)} == {
+        "gpu:0": "board", "gpu:1": "board", "gpu": "part", "node": "node",
+    }  # fmt: skip
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.integers(5, 500), min_size=4, max_size=12),
+    idle=st.integers(0, 2),
+    side=st.sampled_from(["start", "end"]),
+)
+def test_a_stamp_is_start_or_end_by_what_does_not_overlap(tmp_path_factory, lengths, idle, side):
+    """Runs one behind the other: read with the wrong side some would overlap, unless they are all alike."""
+    begins = [START + timedelta(seconds=sum(lengths[:i]) + idle * i) for i in range(len(lengths))]
+    ends = [b + timedelta(seconds=n) for b, n in zip(begins, lengths, strict=True)]
+    rows = [
+        f"{(b if side == 'start' else e).timestamp()},r{i},{n},{n * 100}"
+        for i, (b, e, n) in enumerate(zip(begins, ends, lengths, strict=True))
+    ]
+    path = tmp_path_factory.getbasetemp() / "runs.csv"
+    path.write_text("\n".join(["timestamp,run_id,duration_s,energy_j", *rows]) + "\n")
+    try:
+        part = _read(path)
+    except LogRefusedError as refusal:
+        said = str(refusal)
+        part = _read(path, interval_label=side)
+        assert "interval_label" in said
+    assert part.runs["start_utc"].to_list() == begins
+    assert part.runs["end_utc"].to_list() == ends
+    assert part.readings["energy_j"].to_list() == [100.0 * n for n in lengths]
+
+
+@pytest.mark.parametrize(
+    ("unit", "joules"), [("J", 36.0), ("kJ", 36e3), ("mJ", 36e-3), ("Wh", 129_600.0), ("kWh", 1.296e8)]
+)
+def test_energies_in_any_unit(tmp_path, unit, joules):
+    path = tmp_path / "runs.csv"
+    path.write_text(f"run_id,duration_h,energy ({unit})\na,10,36\n")
+    part = _read(path, scope="facility")
+    assert part.readings["energy_j"].to_list() == pytest.approx([joules])
+    assert part.readings["span_s"].to_list() == [36_000.0]
+
+
+def test_an_energy_that_no_board_can_use_is_set_aside(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("run_id,duration_s,gpu_energy_j\na,10,3000\nb,10,3000000000\nc,10,-5\n")
+    part = _read(path)
+    assert part.readings["line"].to_list() == [2]
+    assert part.rejects.select("line", "rule").rows() == [(3, "beyond-physical"), (4, "negative")]
+
+
+def test_runs_without_times_follow_each_other(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("batch_size,runtime_s,avg_power_w,tokens\n8,10.5,100,1000\n16,20.25,110,4000\n")
+    part = _read(path, scope="board")
+    assert [f.code for f in part.findings] == ["no-times"]
+    assert (part.runs["end_utc"] - part.runs["start_utc"]).dt.total_microseconds().to_list() == [10_500_000, 20_250_000]
+    assert part.runs["start_utc"][1] == part.runs["end_utc"][0]
+    assert part.runs["tokens"].to_list() == [1000.0, 4000.0]
+    assert part.readings.select(pl.col("power_w") * pl.col("span_s")).to_series().to_list() == [1050.0, 2227.5]
