@@ -146,7 +146,7 @@ def compare(
     """
     kept = _checked(runs).filter(pl.col("week").is_in([*iso_weeks.before(week, weeks), week]))
     is_now = pl.col("week") == week
-    asked = kept.filter(is_now).unique(GROUP).select(GROUP)
+    asked = kept.filter(is_now).unique(GROUP, maintain_order=True).select(GROUP)
     measured = _measured(kept).join(asked, on=GROUP, how="semi")
     sides = _sides(asked, measured, is_now).join(_work(kept, is_now), on=["kind"], how="left")
     judged = _judged(_compared(sides.with_columns(refusal=_refusal())), threshold_ratio)
@@ -172,7 +172,9 @@ def _measured(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _means(rows: pl.DataFrame, *more: str) -> pl.DataFrame:
-    return rows.group_by(*GROUP, *more).agg(n=pl.len().cast(pl.Int64), mean=pl.col("y").mean(), sd=pl.col("y").std())
+    return rows.group_by(*GROUP, *more, maintain_order=True).agg(
+        n=pl.len().cast(pl.Int64), mean=pl.col("y").mean(), sd=pl.col("y").std()
+    )
 
 
 def _back(value: str | pl.Expr) -> pl.Expr:
@@ -193,12 +195,12 @@ def _sides(asked: pl.DataFrame, measured: pl.DataFrame, is_now: pl.Expr) -> pl.D
     now = _means(measured.filter(is_now)).rename({"n": "n1", "mean": "m1", "sd": "s1"})
     pooled = _means(measured.filter(~is_now)).rename({"n": "n0", "mean": "m0", "sd": "s0"})
     weekly = _means(measured.filter(~is_now), "week")
-    between = weekly.group_by(GROUP).agg(
+    between = weekly.group_by(GROUP, maintain_order=True).agg(
         k=pl.len().cast(pl.Int64), mw=pl.col("mean").mean(), sw=pl.col("mean").std(), per_run=(1 / pl.col("n")).mean()
     )
     within = _means(measured, "week").filter(pl.col("n") > 1)
     squares = (pl.col("sd") ** 2 * (pl.col("n") - 1)).sum()
-    spread = within.group_by(GROUP).agg(var_within=squares / (pl.col("n") - 1).sum())
+    spread = within.group_by(GROUP, maintain_order=True).agg(var_within=squares / (pl.col("n") - 1).sum())
     sides = asked
     for part in (now, pooled, between, spread):
         sides = sides.join(part, on=GROUP, how="left")
@@ -207,11 +209,13 @@ def _sides(asked: pl.DataFrame, measured: pl.DataFrame, is_now: pl.Expr) -> pl.D
 
 def _work(kept: pl.DataFrame, is_now: pl.Expr) -> pl.DataFrame:
     """Return per kind whether the runs did the same work: true, false, or null where it is not known."""
-    runs = kept.unique(["run_id", "week", "kind"])
+    runs = kept.unique(["run_id", "week", "kind"], maintain_order=True)
     tokens = pl.col("tokens")
     same = (tokens.max() - tokens.min()) <= SAME_WORK_RATIO * tokens.max()
     judged = pl.when(tokens.null_count() == 0).then(same).when(pl.col("declared").all()).then(pl.lit(True))
-    return runs.group_by("kind").agg(same_work=judged, some_now=is_now.any(), some_before=(~is_now).any())
+    return runs.group_by("kind", maintain_order=True).agg(
+        same_work=judged, some_now=is_now.any(), some_before=(~is_now).any()
+    )
 
 
 def _refusal() -> pl.Expr:

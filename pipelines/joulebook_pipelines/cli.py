@@ -94,7 +94,7 @@ def run_(
     Several studies are worked on side by side; one that fails stops no other, and -o also holds the tables of all as Parquet.
     """
     found = fleet.studies(studies, out=out)
-    several = len(found) > 1 or dask is not None or "://" in (out or "")
+    several = len(found) > 1 or any(map(fleet.is_glob, studies)) or dask is not None or "://" in (out or "")
     raise typer.Exit(
         _fleet(found, out, quiet, json, report, workers, dask) if several else _one(found[0], out, quiet, json, report)
     )

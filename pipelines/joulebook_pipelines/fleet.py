@@ -63,8 +63,13 @@ Pool = Callable[[int], AbstractContextManager[Executor]]
 """Makes an executor with at most that many workers."""
 
 
+def is_glob(argument: Path | str) -> bool:
+    """Return whether an argument stands for all that it matches, and not for itself."""
+    return bool(_GLOB & set(str(argument))) and not Path(argument).exists()
+
+
 def studies(arguments: Sequence[Path | str], *, out: str | None = None) -> list[Path]:
-    """Return the studies that arguments mean: folders, study.toml files, and globs of these.
+    """Return the studies that arguments mean: folders, study.toml files, stores, and globs of these.
 
     Parameters
     ----------
@@ -80,11 +85,13 @@ def studies(arguments: Sequence[Path | str], *, out: str | None = None) -> list[
     """
     found: dict[Path, None] = {}
     for argument in map(str, arguments):
-        if not (_GLOB & set(argument)) or Path(argument).exists():
+        if not is_glob(argument):
             found[Path(argument)] = None
             continue
         matches = [
-            Path(p) for p in sorted(glob.glob(argument)) if Path(p).is_dir() or Path(p).name == config.STUDY_FILE
+            p
+            for p in map(Path, sorted(glob.glob(argument)))
+            if p.is_dir() or p.name == config.STUDY_FILE or p.suffix == ".duckdb"
         ]
         if not matches:
             raise ConfigError(f"{argument}: matches no folder and no {config.STUDY_FILE}")

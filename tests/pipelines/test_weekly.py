@@ -1,8 +1,12 @@
 import datetime as dt
 import html.parser
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -15,6 +19,7 @@ from joulebook_pipelines.weekly import sparkline, words
 MONDAY = dt.datetime(2026, 9, 21, 8, tzinfo=dt.UTC)
 """Of week 2026-W39; the ninth week from it is 2026-W47."""
 WEEK = "2026-W47"
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "ci"
 NASTY = "<script>alert(1)</script> & 'x'"
 
 
@@ -44,8 +49,9 @@ def make(tmp_path):
                 for r in range(per_week):
                     start = MONDAY + dt.timedelta(weeks=w, days=r, hours=0 if overlap else 3 * v)
                     run_id = f"w{w}-{variant}-{r}"
+                    labels = json.dumps({"variant": variant})
                     runs.append({"run_id": run_id, "host": "node", "start_utc": start, "end_utc": start + dt.timedelta(hours=2),
-                                 "origin": "study.toml", "tokens": 1e9, "batch_size": 64.0, "labels": json.dumps({"variant": variant})})  # fmt: skip
+                                 "origin": "study.toml", "tokens": 1e9, "batch_size": 64.0, "labels": labels})  # fmt: skip
                     factor = last if w == weeks - 1 else 1.0
                     results += rows_of(run_id, 3e7 * factor * float(np.exp(rng.normal(0, 0.004))), 1e9)
         path = tmp_path / (folder or name) / "out" / "study.duckdb"
@@ -208,6 +214,7 @@ def test_the_idle_level_drifts_from_store_to_store(make, tmp_path):
     drift = site_of(tmp_path, *folders).data["studies"][0]["drift"]
     idle = next(r for r in drift if r["metric"] == "idle_power_w")
     assert (idle["verdict"], idle["weeks"]) == ("drifts", 6)
+    assert "idle power at node drifts: +5." in (tmp_path / "site" / WEEK / "index.html").read_text()
     assert idle["drift_ratio"] == pytest.approx(0.05, abs=0.002)
 
 
@@ -237,6 +244,52 @@ def test_a_study_without_a_store_is_analysed_first(study_folder, gpu_log, tmp_pa
     assert (folder / "out" / "study.duckdb").is_file()
     data = json.loads((tmp_path / "site" / "2026-W10" / "weekly.json").read_text())
     assert data["studies"][0]["totals"]["energy"]["value"] == pytest.approx(90 * 301, rel=2e-3)
+
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--allow-file-access-from-files", "--virtual-time-budget=4000", "--dump-dom",
+)  # fmt: skip
+PROBE = """<script>addEventListener("load", () => {
+const wide = [...document.querySelectorAll("main *")].filter((e) => !e.closest(".scroll") && e.getBoundingClientRect().right > innerWidth + 1);
+document.title = [innerWidth, document.documentElement.scrollWidth, wide.length].join(" "); });</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
+def test_no_page_scrolls_sideways_on_a_phone(make, tmp_path):
+    done = site_of(tmp_path, make(f"odd{NASTY}{'x' * 60}", folder="odd", last=1.1, variants=("a", "y" * 50)), make())
+    for i, file in enumerate((done.page, tmp_path / "site" / "index.html")):
+        inner = tmp_path / f"inner{i}.html"
+        text = (
+            file.read_text(encoding="utf-8").replace("</head>", PROBE + "</head>").replace("<details", "<details open")
+        )
+        inner.write_text(text, encoding="utf-8")
+        # a headless window is at least 500 px wide: a frame is not
+        outer = tmp_path / "outer.html"
+        outer.write_text(f"""<!doctype html><iframe src="{inner.as_uri()}" width="390" height="800"></iframe><script>
+            addEventListener("load", () => {{ document.title = document.querySelector("iframe").contentDocument.title; }})</script>""")
+        command = [BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", outer.as_uri()]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert re.search(r"<title>(.*?)</title>", run.stdout)[1] == "390 390 0"
+
+
+@pytest.mark.skipif(shutil.which("sh") is None or os.name == "nt", reason="needs a shell")
+def test_the_cron_example_runs_and_is_silent_when_all_is_well(study_folder, gpu_log, tmp_path):
+    toml = '[study]\ntimezone = "UTC"\n[[run]]\nid = "r"\nstart = 2026-03-03T09:00:05Z\nend = 2026-03-03T09:01:35Z\n'
+    study_folder({"gpu.csv": gpu_log([(s, 0, f"{300 + s % 3} W") for s in range(101)])}, toml).rename(
+        tmp_path / "studies-1"
+    )
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies-1").rename(tmp_path / "studies" / "node")
+    places = {name: str(tmp_path / name.lower()) for name in ("STUDIES", "RESULTS", "SITE")}
+    program = Path(sys.executable).with_name("joulebook")
+    env = os.environ | places | {"WEEK": "2026-W10", "JOULEBOOK": str(program)}
+    done = subprocess.run(
+        [EXAMPLES / "weekly-cron.sh", "--no-report"], env=env, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "site" / "2026-W10" / "index.html").is_file()
 
 
 def test_a_sparkline_says_what_it_shows_and_survives_missing_weeks():

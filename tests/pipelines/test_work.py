@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joulebook_pipelines import recognise
-from joulebook_pipelines.logs import phase_log, text, work
+from joulebook_pipelines.logs import phase_log, step_names, text
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
 
 
@@ -57,11 +57,11 @@ def test_a_zone_is_never_guessed(tmp_path, stamp):
 
 
 def test_names_that_make_a_training_log():
-    assert work.tells_of_steps({"step": "s", "loss": "l"})
-    assert work.tells_of_steps({"step": "s", "end_utc": "t", "tokens": "n"})
-    assert not work.tells_of_steps({"step": "s", "end_utc": "t"})
-    assert not work.tells_of_steps({"end_utc": "t", "loss": "l"})
-    assert not work.tells_of_steps({"step": "s", "tokens": "n"})
+    assert step_names.tells_of_steps({"step": "s", "loss": "l"})
+    assert step_names.tells_of_steps({"step": "s", "end_utc": "t", "tokens": "n"})
+    assert not step_names.tells_of_steps({"step": "s", "end_utc": "t"})
+    assert not step_names.tells_of_steps({"end_utc": "t", "loss": "l"})
+    assert not step_names.tells_of_steps({"step": "s", "tokens": "n"})
 
 
 @pytest.mark.parametrize(

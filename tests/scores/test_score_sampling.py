@@ -22,8 +22,10 @@ def external(folder: Path) -> pl.DataFrame:
     """Decode the meter: per record a wrapping 16-bit tick and four pairs of voltage and current."""
     raw = np.fromfile(folder / "PMD_data.bin", dtype="<u2").reshape(-1, 9)
     tick = np.concatenate([[0], np.cumsum(np.diff(raw[:, 0].astype(np.int64)) % 65536)]) / TICKS_PER_S
-    pairs = (raw[:, 1:] >> 4).astype(float)
-    watts = (pairs[:, 0::2] * 0.007568 * pairs[:, 1::2] * 0.0488).sum(axis=1)
+    counts = (raw[:, 1:] >> 4).astype(float)
+    # the currents are signed: a little below zero reads as 4095
+    volts, amps = counts[:, 0::2] * 0.007568, (counts[:, 1::2] - 4096 * (counts[:, 1::2] > 2047)) * 0.0488
+    watts = (volts * amps).sum(axis=1)
     start = int((folder / "PMD_start_ts.txt").read_text()) - 50_000
     stamps = pl.Series(start + np.rint(tick * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
     return pl.DataFrame({"ts_utc": stamps, "power_w": watts})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import table, work
+from joulebook_pipelines.logs import step_names, table, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LINE = r"iteration\s+(\d+)\s*/\s*\d+\s*\|"
@@ -20,7 +20,7 @@ _FIELDS = {
     "tokens_seen": ("consumed tokens", r"\|\s*consumed tokens:\s*([^|\s]+)"),
     "samples_seen": ("consumed samples", r"\|\s*consumed samples:\s*([^|\s]+)"),
 }
-_NAMES = {"end_utc": "time", "step": "iteration"} | {q: n for q, (n, _) in _FIELDS.items() if q in work.VALUES}
+_NAMES = {"end_utc": "time", "step": "iteration"} | {q: n for q, (n, _) in _FIELDS.items() if q in step_names.VALUES}
 
 
 def _sniff(head: Head) -> bool:

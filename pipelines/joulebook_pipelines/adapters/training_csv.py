@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, table, work
+from joulebook_pipelines.logs import dialect, step_names, table, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.dialect import Dialect
 
@@ -16,9 +16,9 @@ _METERED = ("watt", "power", "energy", "_w", "joule", "kwh", "voltage")
 
 def _knows(titles: Sequence[str]) -> bool:
     folded = [t.lower() for t in titles]
-    known = work.known_names(titles)
+    known = step_names.known_names(titles)
     metered = "loss" not in known and any(m in t if m != "_w" else t.endswith("_w") for t in folded for m in _METERED)
-    return not metered and work.tells_of_steps(known)
+    return not metered and step_names.tells_of_steps(known)
 
 
 def _header(head: Head) -> Dialect | None:
@@ -33,7 +33,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(
             f"{log.name}:1: needs a header with step and loss, or with time, step and tokens or batch size"
         )
-    names = work.known_names(found.titles)
+    names = step_names.known_names(found.titles)
     columns = {q: found.names[found.titles.index(n)] for q, n in names.items()}
     form = None
     if "end_utc" in names:

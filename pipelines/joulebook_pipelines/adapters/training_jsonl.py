@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import table, work
+from joulebook_pipelines.logs import step_names, table, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LOOKED_AT = 50
@@ -37,11 +37,11 @@ def _whole_lines(head: Head) -> list[str]:
 def _names(head: Head) -> dict[str, str]:
     """Return the log's names of the things of a step: plain members only, not what lies inside another object."""
     plain = {n: None for o in _objects(head, _LOOKED_AT) for n, v in o.items() if not isinstance(v, dict | list)}
-    return work.known_names(tuple(plain))
+    return step_names.known_names(tuple(plain))
 
 
 def _sniff(head: Head) -> bool:
-    return head.text.lstrip().startswith("{") and work.tells_of_steps(_names(head))
+    return head.text.lstrip().startswith("{") and step_names.tells_of_steps(_names(head))
 
 
 def _parse(log: Log) -> Iterator[Part]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from joulebook_pipelines.logs import rapl, work
+from joulebook_pipelines.logs import rapl, step_names
 
 _RUN = (
     "run_id", "__run_id", "run_name", "run", "trial_id", "trial", "experiment_id", "experiment", "window_name", "job_id", "job",
@@ -58,7 +58,10 @@ _KNOBS = frozenset({
 
 _SAID_ROLES = {"span_s": "duration", "start": "start", "end": "end", "time": "stamp"}
 
-_TIMES = frozenset({"time", "date", "start", "end", "clock"})
+_OF_INTERVAL = re.compile(
+    r"(^|_)(interval|period)(_|$).*(start|begin|end)|(^|_)(start|begin|end)(_|$).*(interval|period)(_|$)"
+)
+"""Titles of meters that give the energy of every interval."""
 
 CODECARBON = "emissions"
 """A title of CodeCarbon's table, which has its own reader."""
@@ -178,12 +181,17 @@ def _apply(found: Columns, said: Mapping[str, str]) -> None:
 def is_run_table(titles: Sequence[str]) -> bool:
     """Tell whether a header makes a table of runs, and not a log of readings or of training steps."""
     folded = {t.strip().lower() for t in titles}
-    if len(titles) < 3 or CODECARBON in folded or rapl.is_poll(titles) or work.tells_of_steps(work.known_names(titles)):
+    if (
+        len(titles) < 3
+        or CODECARBON in folded
+        or rapl.is_poll(titles)
+        or step_names.tells_of_steps(step_names.known_names(titles))
+    ):
         return False
     found = understand(titles)
     roles = set(found.roles)
     others = (t for i, t in enumerate(found.titles) if i not in found.roles.values())
-    untimed = not roles & {"stamp", "start", "end"} and not any(meter_titles.meaning(t).role in _TIMES for t in others)
+    untimed = not roles & {"stamp", "start", "end"} and not any(_OF_INTERVAL.search(_plain(t)) for t in others)
     named = bool(roles & {"run", "batch_size", "phase", "done"}) or any(
         _plain(t).startswith(tuple(_KNOBS)) for t in titles
     )

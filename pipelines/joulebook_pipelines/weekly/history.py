@@ -176,7 +176,7 @@ def _joined(name: str, parts: Sequence[_Read]) -> History:
     runs = runs.sort("store").unique(["run_id", "start_utc"], keep="last", maintain_order=True)
     runs = runs.with_columns(kind=_kind(runs)).sort("start_utc", "run_id")
     about = runs.select("run_id", "store", "week", "kind", "host", "tokens", "declared")
-    numbers = pl.concat([p.numbers for p in parts]).join(about, on=["run_id", "store"])
+    numbers = pl.concat([p.numbers for p in parts]).join(about, on=["run_id", "store"], maintain_order="left")
     numbers = pl.concat([numbers, _waste(numbers)])
     columns = ["run_id", "week", "host", "start_utc", "end_utc", "tokens", "kind", "declared", "store"]
     reports = tuple(p.report for p in parts if p.report.is_file())
@@ -203,11 +203,11 @@ def _waste(numbers: pl.DataFrame) -> pl.DataFrame:
     wasted = (
         numbers.filter(pl.col("metric").is_in(WASTED))
         .drop_nulls("value")
-        .group_by(key)
+        .group_by(key, maintain_order=True)
         .agg(wasted=pl.col("value").sum())
     )
     energy = numbers.filter((pl.col("metric") == "energy_j") & (pl.col("value") > 0))
-    made = energy.join(wasted, on=key).with_columns(
+    made = energy.join(wasted, on=key, maintain_order="left").with_columns(
         metric=pl.lit("waste_ratio"), value=pl.col("wasted") / pl.col("value"), lo=pl.lit(None, pl.Float64), hi=pl.lit(None, pl.Float64),
     )  # fmt: skip
     return made.select(numbers.columns)
@@ -216,8 +216,8 @@ def _waste(numbers: pl.DataFrame) -> pl.DataFrame:
 def _idle(numbers: pl.DataFrame) -> pl.DataFrame:
     """Return one idle level a store, host and scope: a store finds one for all its runs. Levels of one week are averaged."""
     found = numbers.filter(pl.col("metric") == IDLE).drop_nulls("value")
-    levels = found.group_by("store", "host", "scope", "value").agg(pl.col("week").max())
-    by_week = levels.group_by("host", "scope", "week").agg(pl.col("value").mean())
+    levels = found.group_by("store", "host", "scope", "value", maintain_order=True).agg(pl.col("week").max())
+    by_week = levels.group_by("host", "scope", "week", maintain_order=True).agg(pl.col("value").mean())
     return by_week.select(kind="host", scope="scope", metric=pl.lit(IDLE), week="week", value="value").sort(
         "kind", "scope", "week"
     )

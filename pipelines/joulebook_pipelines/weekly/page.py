@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from joulebook import iso_weeks
+from joulebook.weekly_change import VERDICTS
 from joulebook_pipelines.report import shown
 from joulebook_pipelines.report.blocks import Column, Table, copyable
 from joulebook_pipelines.report.shown import Number
@@ -71,8 +72,11 @@ def _answer(studies: Sequence[StudyWeek], weeks: int) -> list[Markup]:
     worse = [
         Markup("<span class='finding error'>▲ {}</span>").format(line) for s in studies for line in words.regressions(s)
     ]
+    creeping = [
+        Markup("<span class='finding warning'>▲ {}</span>").format(line) for s in studies for line in words.drifts(s)
+    ]
     calm = Markup("Nothing got worse against the {} weeks before, as far as can be told.").format(weeks)
-    return [used, *(worse or [calm])]
+    return [used, *(worse or [calm]), *creeping]
 
 
 def _study(study: StudyWeek, report: str, at: int, weeks: int) -> dict[str, Any]:
@@ -90,7 +94,7 @@ def _study(study: StudyWeek, report: str, at: int, weeks: int) -> dict[str, Any]
     ]  # fmt: skip
     return {
         "name": study.name, "anchor": f"study-{at + 1}", "report": report, "runs": words.count(study.runs, "run"), "totals": totals,
-        "state": words.STATES[study.verdict], "word": words.WORDS[study.verdict], "kinds": kinds, "brief": _brief(study),
+        "rank": VERDICTS.index(study.verdict), "state": words.STATES[study.verdict], "word": words.WORDS[study.verdict], "kinds": kinds, "brief": _brief(study),
         "changes": _changes(study, at), "drift": _drift(study, at), "findings": study.findings.to_dicts(),
     }  # fmt: skip
 

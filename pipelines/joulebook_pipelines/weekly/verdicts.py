@@ -71,7 +71,7 @@ class StudyWeek:
             {m: i for i, m in enumerate(METRICS)}, default=99, return_dtype=pl.Int64
         )
         known = self.change.frame.filter(pl.col("runs_now") > 0)
-        widest = known.sort(width).unique(["kind", "metric"], keep="last", maintain_order=True)
+        widest = known.sort(width, maintain_order=True).unique(["kind", "metric"], keep="last", maintain_order=True)
         return widest.sort("kind", order)
 
 
@@ -118,8 +118,10 @@ def _totals(numbers: pl.DataFrame, runs: pl.DataFrame, currency: str) -> dict[st
     width = pl.col("scope").replace_strict(_WIDTH, default=-1, return_dtype=pl.Int64)
     total = pl.col("metric").replace_strict(_TOTALS, default=None, return_dtype=pl.String)
     known = numbers.with_columns(total=total).drop_nulls(["total", "value"])
-    each = known.sort(width).unique(["run_id", "store", "metric"], keep="last")
-    summed = each.group_by("total").agg(
+    each = known.sort(width, maintain_order=True).unique(
+        ["run_id", "store", "metric"], keep="last", maintain_order=True
+    )
+    summed = each.group_by("total", maintain_order=True).agg(
         pl.col("value").sum(), lo=pl.coalesce("lo", "value").sum(), hi=pl.coalesce("hi", "value").sum(),
         runs=pl.struct("run_id", "store").n_unique(),
     )  # fmt: skip
@@ -138,7 +140,7 @@ def _top(history: History, now: pl.DataFrame) -> pl.DataFrame:
     mine = history.findings.join(now.select("run_id", "store"), on=["run_id", "store"], how="semi")
     whole = history.findings.filter((pl.col("run_id") == "") & pl.col("store").is_in(now["store"].unique().to_list()))
     rank = pl.col("severity").replace_strict(_SEVERITY, default=9, return_dtype=pl.Int64)
-    worst = pl.concat([mine, whole]).filter(rank < 9).sort(rank, "code", "subject")
+    worst = pl.concat([mine, whole]).filter(rank < 9).sort(rank, "code", "subject", "message")
     counted = worst.group_by("code", "severity", maintain_order=True).agg(
         pl.col("subject", "message").first(), times=pl.len()
     )

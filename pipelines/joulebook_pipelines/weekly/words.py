@@ -105,3 +105,15 @@ def regressions(study: StudyWeek) -> list[str]:
         change, where = effect(first), f"{label(first['metric'])} at {first['scope']}"
         lines.append(f"{named}: {where} {change.inline} {change.interval}, {first['reason']}{likewise}")
     return lines
+
+
+def drifts(study: StudyWeek) -> list[str]:
+    """Return one sentence a level that creeps."""
+    lines = []
+    for row in study.drift.filter(pl.col("verdict") == "drifts").iter_rows(named=True):
+        change = shown.ratio(row["drift_ratio"], row["drift_lo"], row["drift_hi"])
+        about = f"{study.name} ({row['kind']})" if row["kind"] else study.name
+        lines.append(
+            f"{about}: {label(row['metric'])} at {row['scope']} drifts: {change.inline} {change.interval} over {row['weeks']} weeks"
+        )
+    return lines
