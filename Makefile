@@ -43,6 +43,7 @@ sample: $(READY) ## make sample_data again from the simulator
 
 docs: $(READY) ## make the reference pages again from the code
 	$(BIN)/python -m joulebook_pipelines.reference docs
+	$(BIN)/python -m joulebook_pipelines.documentation docs sample_data/node
 
 clean:
 	rm -rf $(VENV) out dist .mypy_cache .ruff_cache .pytest_cache

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import polars as pl
 import typer
+from typer.exceptions import TyperException
 
 from joulebook import iso_weeks
 from joulebook_pipelines import __version__, config, console, fleet, inspect, run
@@ -274,6 +275,9 @@ def run_command(arguments: list[str] | None = None) -> int:
         return int(getattr(exit_, "exit_code", None) or getattr(exit_, "code", None) or DONE)
     except (ConfigError, StoreError) as error:
         console.fail(str(error))
+        return USAGE
+    except TyperException as error:
+        console.fail(f"{str(error).rstrip()} (joulebook --help lists the verbs, joulebook VERB --help its options)")
         return USAGE
     except (LogRefusedError, KeyError) as error:
         console.fail(str(error.args[0] if error.args else error))

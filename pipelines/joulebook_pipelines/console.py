@@ -63,12 +63,11 @@ def outcomes(files: Sequence[Outcome]) -> None:
     """Print what became of each file."""
     for o in files:
         if o.status == "refused":
-            say(f"✖ {o.name}: refused — {o.reason.removeprefix(o.name).lstrip(': ')}")
+            say(f"✖ refused: {o.reason if o.reason.startswith(o.name) else f'{o.name}: {o.reason}'}")
         else:
+            unchanged = " (unchanged)" if o.status == "unchanged" else ""
             counts = f"{o.lines} lines, {o.readings} readings, {o.rejects} rejects"
-            say(
-                f"{'·' if o.status == 'unchanged' else '✔'} {o.name}: {o.adapter}, {counts}{' (unchanged)' if o.status == 'unchanged' else ''}"
-            )
+            say(f"{'·' if unchanged else '✔'} {o.name}: {o.adapter}, {counts}{unchanged}")
 
 
 def findings(frame: pl.DataFrame) -> None:

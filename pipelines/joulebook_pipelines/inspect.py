@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +14,11 @@ from joulebook_pipelines import config, ingest, init, run, units
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
-from joulebook_pipelines.logs.contract import LogRefusedError
+from joulebook_pipelines.logs.contract import Adapter, Log, LogRefusedError
 from joulebook_pipelines.store import Store, open_store
+
+FIRST_PARTS = 2
+"""Parts of a file that are looked at to draft a study.toml: what is said before the first block, and the first block."""
 
 FORMATS = ("parquet", "csv", "json")
 
@@ -61,14 +65,25 @@ def draft(study: Study) -> str:
         except LogRefusedError as error:
             found.append(init.Recognised(source.name, None, str(error)))
             continue
-        try:
-            part = next(iter(adapter.parse(log)), None)
-            needs_zone, reason = False, ""
-            needs_scope = part is not None and any(c.scope == "" for c in part.channels)
-        except LogRefusedError as error:
-            needs_zone, needs_scope, reason = "timezone" in str(error), "scope" in str(error), str(error)
-        found.append(init.Recognised(source.name, adapter.name, reason, needs_zone=needs_zone, needs_scope=needs_scope))
+        found.append(_looked_at(log, adapter))
     return init.draft(study.folder, found)
+
+
+def _looked_at(log: Log, adapter: Adapter) -> init.Recognised:
+    """Return what a file needs to be told, from its first parts; a missing zone is assumed to look further."""
+    reason, needs_zone = "", False
+    for zone in (log.options.timezone, "UTC"):
+        try:
+            parts = itertools.islice(
+                adapter.parse(replace(log, options=replace(log.options, timezone=zone))), FIRST_PARTS
+            )
+            needs_scope = any(c.scope == "" for part in parts for c in part.channels)
+            return init.Recognised(log.name, adapter.name, reason, needs_zone=needs_zone, needs_scope=needs_scope)
+        except LogRefusedError as error:
+            reason, needs_zone = str(error), "timezone" in str(error)
+            if not needs_zone:
+                break
+    return init.Recognised(log.name, adapter.name, reason, needs_zone=needs_zone)
 
 
 def rejects(store: Store, *, by_rule: bool = False) -> pl.DataFrame:

@@ -252,7 +252,8 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--allow-file-access-from-files", "--virtual-time-budget=4000", "--dump-dom",
 )  # fmt: skip
 PROBE = """<script>addEventListener("load", () => {
-const wide = [...document.querySelectorAll("main *")].filter((e) => !e.closest(".scroll") && e.getBoundingClientRect().right > innerWidth + 1);
+const out = (e) => !e.closest(".scroll") && e.getBoundingClientRect().right > innerWidth + 1;
+const wide = [...document.querySelectorAll("main *")].filter(out);
 document.title = [innerWidth, document.documentElement.scrollWidth, wide.length].join(" "); });</script>"""
 
 
@@ -271,7 +272,9 @@ def test_no_page_scrolls_sideways_on_a_phone(make, tmp_path):
             addEventListener("load", () => {{ document.title = document.querySelector("iframe").contentDocument.title; }})</script>""")
         command = [BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", outer.as_uri()]
         run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        assert re.search(r"<title>(.*?)</title>", run.stdout)[1] == "390 390 0"
+        inner_px, scroll_px, wide = map(int, re.search(r"<title>(.*?)</title>", run.stdout)[1].split())
+        assert (inner_px, wide) == (390, 0)
+        assert scroll_px <= 390
 
 
 @pytest.mark.skipif(shutil.which("sh") is None or os.name == "nt", reason="needs a shell")

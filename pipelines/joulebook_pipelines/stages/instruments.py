@@ -55,7 +55,8 @@ def _nothing_found(context: Context, run: Run) -> list[Finding]:
     return [Finding(
         "no-readings-in-run", Severity.ERROR, run.run_id,
         f"No reading falls into the run ({run.start_utc:%Y-%m-%d %H:%M:%S} to {run.end_utc:%H:%M:%S} UTC); the nearest readings are "
-        f"{abs(nearest_s):.0f} s {'after' if nearest_s > 0 else 'before'} it. If that is about a whole number of hours, a timezone in study.toml is wrong.",
+        f"{abs(nearest_s):.0f} s {'after' if nearest_s > 0 else 'before'} it. If that is about a whole number of hours, a timezone "
+        "in study.toml is wrong.",
         {"distance_s": nearest_s},
     )]  # fmt: skip
 

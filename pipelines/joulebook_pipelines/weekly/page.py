@@ -94,7 +94,8 @@ def _study(study: StudyWeek, report: str, at: int, weeks: int) -> dict[str, Any]
     ]  # fmt: skip
     return {
         "name": study.name, "anchor": f"study-{at + 1}", "report": report, "runs": words.count(study.runs, "run"), "totals": totals,
-        "rank": VERDICTS.index(study.verdict), "state": words.STATES[study.verdict], "word": words.WORDS[study.verdict], "kinds": kinds, "brief": _brief(study),
+        "rank": VERDICTS.index(study.verdict), "state": words.STATES[study.verdict], "word": words.WORDS[study.verdict],
+        "kinds": kinds, "brief": _brief(study),
         "changes": _changes(study, at), "drift": _drift(study, at), "findings": study.findings.to_dicts(),
     }  # fmt: skip
 
