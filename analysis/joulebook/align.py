@@ -152,7 +152,7 @@ def estimate(
     found = align_search.find(fast, part, apart_s=1.5 * slow.period_s)
     if found.shift_s.size == 0:
         return refused("no common edge: at least one log is flat or they do not overlap", subject=subject)
-    fits = align_trials.refine(fast, part, found)
+    fits, model_s = align_trials.refine(fast, part, found)
     if not fits:
         return refused("no shift under which the logs explain each other", subject=subject)
     few = align_rows.thin(slow)
@@ -161,7 +161,7 @@ def estimate(
     steps = align_jumps.find(fast, slow, few, whole)
     if doubt and steps.is_empty():
         return refused(doubt, subject=subject)
-    return _result(fast, slow, whole, slow_is_reading=slow_is_reading, steps=steps, subject=subject)
+    return _result(fast, slow, whole, slow_is_reading=slow_is_reading, steps=steps, model_s=model_s, subject=subject)
 
 
 def refused(reason: str, *, subject: str = "clock") -> Alignment:
@@ -232,13 +232,13 @@ _FRAME = pl.DataFrame(
 
 
 def _result(
-    fast: Signal, slow: Signal, fit: Fit, *, slow_is_reading: bool, steps: pl.DataFrame, subject: str
+    fast: Signal, slow: Signal, fit: Fit, *, slow_is_reading: bool, steps: pl.DataFrame, model_s: float, subject: str
 ) -> Alignment:
     """Turn a fit into the contract's numbers: offset and drift of the reading's clock."""
     sign = -1.0 if slow_is_reading else 1.0
     anchor_s = fit.anchor_s if slow_is_reading else fit.anchor_s + fit.shift_s
     offset, drift = sign * fit.shift_s, sign * fit.drift * 1e6
-    half, half_ppm = align_checks.half_widths(fit, fast, slow)
+    half, half_ppm = align_checks.half_widths(fit, fast, slow, model_s=model_s)
     thin = align_checks.drift_doubt(fit, slow)
     if thin:
         drift, half_ppm = 0.0, max(half_ppm, Z95 * align_model.PRIOR_DRIFT * 1e6)

@@ -17,8 +17,16 @@ LEAST_SAMPLES = 20
 LEAST_LLR = 25.0
 """Least log-likelihood ratio against "no relation"; the best of 1e5 lags reaches about 12 by chance."""
 
-LEAST_R2 = 0.4
+LEAST_R2 = 0.5
 """Least share of the whitened variance that the relation explains (meters; a counter's rounding hides most of it)."""
+
+LEAST_R2_FOUND = 0.75
+"""The same where a lag or a shorter window was chosen from the data: of nine models tried at every lag one fits logs
+of two machines by chance to 0.6, while true pairs show 0.9."""
+
+MOST_GAIN = 30.0
+"""Largest believable ratio of the two logs' changes: parts of one machine that move together are within it; a watt of
+a small board beside kilowatts of a server is another machine, or a wrong unit."""
 
 LEAST_LEAD = 10.0
 """Least log-likelihood lead over the next distinct shift."""
@@ -77,11 +85,12 @@ def slower(reading: Signal, reference: Signal) -> bool:
     return bool(np.mean(reading.value) >= np.mean(reference.value))
 
 
-def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
+def half_widths(fit: Fit, fast: Signal, slow: Signal, *, model_s: float = 0.0) -> tuple[float, float]:
     """Return the half widths of the 95 % intervals of offset [s] and drift [1e-6].
 
     Noise, the model's own error, and what the resolution of the stamps leaves open. Where stretches of the log
-    scatter more than their standard errors say, the standard error grows with them (Birge).
+    scatter more than their standard errors say, the standard error grows with them (Birge). ``model_s`` is by how much
+    a plainer sensor model, not clearly worse, would move the offset [s].
     """
     birge = 1.0
     if fit.local_s.size >= 4:
@@ -94,12 +103,20 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal) -> tuple[float, float]:
     lever = max(fit.spread, 1.0)
     rate = np.hypot(float(np.sqrt(fit.covariance[1, 1])) * birge, floor / lever / 2)
     rate = min(Z95 * min(rate, PRIOR_DRIFT) + fast.stamp_rate + slow.stamp_rate, MOST_DRIFT)
-    return float(np.hypot(half, stamps)), float(rate * 1e6)
+    return float(np.hypot(half, stamps)) + model_s, float(rate * 1e6)
+
+
+def least_r2(fit: Fit, slow: Signal) -> float:
+    """Return the share of variance that a relation must explain."""
+    if slow.kind == COUNTER:
+        return 0.0
+    plain = fit.sensor.lag_s == 0 and fit.sensor.window_s == (slow.window_s or slow.period_s)
+    return LEAST_R2 if plain or (slow.window_s is not None and fit.sensor.lag_s == 0) else LEAST_R2_FOUND
 
 
 def related(fit: Fit, slow: Signal) -> bool:
     """Return whether a fit shows a relation at all."""
-    return fit.gain > 0 and fit.llr > LEAST_LLR and (slow.kind == COUNTER or fit.r2 >= LEAST_R2)
+    return fit.gain > 0 and fit.llr > LEAST_LLR and fit.r2 >= least_r2(fit, slow)
 
 
 def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Signal) -> str:
@@ -107,11 +124,15 @@ def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Si
     reasons = (
         (fit.gain <= 0, "the logs move against each other (gain not above 0)"),
         (
+            fit.llr >= LEAST_LLR and not 1 / MOST_GAIN <= abs(fit.gain) <= MOST_GAIN,
+            f"unrelated: one log changes {fit.gain:.3g} times as much as the other (another machine or a wrong unit)",
+        ),
+        (
             fit.llr < LEAST_LLR,
             f"no common edge: the logs explain each other no better than chance (log-likelihood {fit.llr:.0f})",
         ),
         (
-            slow.kind != COUNTER and fit.r2 < LEAST_R2,
+            fit.r2 < least_r2(fit, slow),
             f"unrelated: one log explains {fit.r2:.1%} of the changes in the other",
         ),
         (fit.n_eff < LEAST_EDGES, f"too few edges: {fit.n_eff:.1f} effective, {LEAST_EDGES:.0f} needed"),

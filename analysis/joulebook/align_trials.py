@@ -36,6 +36,10 @@ COUNTER_UNITS = 3.0
 MODEL_GAIN = 10.0
 """Log-likelihood that a lag or a shorter window must gain before it is believed instead of the plainest model."""
 
+DECISIVE_GAIN = 200.0
+"""Log-likelihood gain from which the plainest model is out of the question. Below it the interval reaches to what the
+plainest model says: with few edges a lag and a longer window look alike."""
+
 
 def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
     """Return the sensor models that the logs' declarations leave open, the plainest first.
@@ -68,7 +72,7 @@ def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
     return [Sensor(p, 0.0, held), *shorter, *(lags if p >= LAG_PERIOD_S else lags[:1])]
 
 
-def refine(fast: Signal, slow: Signal, found: Candidates) -> list[Fit]:
+def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], float]:
     """Fit the candidates under the sensor model that explains the logs best.
 
     Parameters
@@ -80,19 +84,23 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> list[Fit]:
 
     Returns
     -------
-    list of Fit
+    fits : list of Fit
         Best first; empty where none could be fitted.
+    model_s : float
+        By how much the plainest sensor model would move the shift, where it is not clearly worse [s].
     """
     few = _middle(slow)
-    best = _best_sensor(fast, few, found)
-    if best is None:
-        return []
+    trials = [f for s in sensors(fast, few) if (f := _try(fast, few, s, float(found.shift_s[0]))) is not None]
+    if not trials:
+        return [], 0.0
+    best, plain = _best_sensor(fast, few, trials), trials[0]
+    model_s = abs(best.shift_s - plain.shift_s) if best.llr < plain.llr + DECISIVE_GAIN else 0.0
     starts = _distinct(
         [s for shift in found.shift_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
     )
     anchor = _anchor(slow)
     fits = (align_model.fit(fast, slow, best.sensor, shift_s=s, drift=0.0, anchor_s=anchor) for s in starts)
-    return sorted((f for f in fits if f is not None), key=lambda f: -f.llr / f.n)
+    return sorted((f for f in fits if f is not None), key=lambda f: -f.llr / f.n), model_s
 
 
 def scan(fast: Signal, slow: Signal, sensor: Sensor, centre_s: float, *, most: int = 2) -> list[float]:
@@ -160,11 +168,8 @@ def _anchor(s: Signal) -> float:
     return float(s.time_s[0] + s.time_s[-1]) / 2
 
 
-def _best_sensor(fast: Signal, few: Signal, found: Candidates) -> Fit | None:
+def _best_sensor(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:
     """Return the fit under the likeliest sensor model, a time constant refined."""
-    trials = [f for s in sensors(fast, few) if (f := _try(fast, few, s, float(found.shift_s[0]))) is not None]
-    if not trials:
-        return None
     best = max(trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
     if best.llr < trials[0].llr + MODEL_GAIN:
         return trials[0]

@@ -22,6 +22,9 @@ PLAUSIBLE_REST = (0.02, 0.60)
 CONTAINED = {"components": ("board", "package", "dram"), "node": ("components",)}
 """Which scopes lie within which as their parts."""
 
+WHOLES = ("components", "dc", "node", "rack", "facility")
+"""Scopes that hold others. Boards, packages and memory lie side by side: none is the whole of another."""
+
 _FRAME = {
     "scope": pl.String,
     "source": pl.String,
@@ -42,8 +45,9 @@ class Reconciliation:
     Parameters
     ----------
     frame
-        One row per source with its share of the widest scope (``role`` = ``whole``, ``part``, ``duplicate``), and one
-        row ``residual`` (whole minus parts) with its interval.
+        One row per source with its share of the widest scope (``role`` = ``whole``, ``part``, ``inside``,
+        ``duplicate``; ``beside``, without a share, where no scope holds the others), and one row ``residual`` (whole
+        minus parts) with its interval.
     findings
         What is implausible.
     """
@@ -83,13 +87,14 @@ def run(energies: pl.DataFrame, *, subject: str = "run") -> Reconciliation:
         return Reconciliation(pl.DataFrame(schema=_FRAME), ())
     first = rows.unique("scope", keep="first", maintain_order=True)
     whole = max(first.iter_rows(named=True), key=lambda r: SCOPES.index(r["scope"]))
-    parts = _parts(first, whole["scope"])
+    holds = whole["scope"] in WHOLES
+    parts = _parts(first, whole["scope"]) if holds else ()
     duplicates, findings = _same_scope(rows, first, subject)
-    lines = [_row(whole, whole, "whole")]
+    lines = [_row(whole, whole, "whole" if holds or first.height == 1 else "beside")]
     for r in first.iter_rows(named=True):
         if r["scope"] != whole["scope"]:
-            lines.append(_row(r, whole, "part" if r["scope"] in parts else "inside"))
-    lines += [_row(r, whole, "duplicate") for r in duplicates]
+            lines.append(_row(r, whole, "part" if r["scope"] in parts else "inside" if holds else "beside"))
+    lines += [_row(r, whole, "duplicate" if holds or first.height == 1 else "beside") for r in duplicates]
     if parts:
         inside = [r for r in first.iter_rows(named=True) if r["scope"] in parts]
         rest = _residual(whole, inside)
@@ -158,7 +163,10 @@ def _row(r: dict[str, object], whole: dict[str, object], role: str) -> dict[str,
     """Return a row of the frame: energy and share of the whole, with the ends of its interval."""
     energy, lo, hi = (float(r[k]) for k in ("energy_j", "lo", "hi"))  # type: ignore[arg-type]
     all_j = float(whole["energy_j"])  # type: ignore[arg-type]
-    if role == "whole" or all_j == 0:
+    share: tuple[float, float, float] | tuple[None, None, None] = (None, None, None)
+    if role == "beside":
+        pass
+    elif role == "whole" or all_j == 0:
         share = (1.0, 1.0, 1.0) if all_j else (None, None, None)
     else:
         of_whole = max(float(whole["hi"]) - all_j, all_j - float(whole["lo"])) / all_j  # type: ignore[arg-type]

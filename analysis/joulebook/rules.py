@@ -23,6 +23,12 @@ LIMIT_FACTOR = 1.5
 SENTINELS_W = (65_535.0, 6_553.5, 4_294_967_295.0, 4_294_967.295, 42_949_672.95, 4_294.967295, 1.8446744073709552e19)
 """All bits set in 16, 32 and 64 bits, in W and in the scales (deci, centi, milli, micro) that firmware uses."""
 
+BUSY_LIMITS = (0.0, 1.05)
+"""A share of time cannot leave 0 to 1; samplers that divide by their nominal period overshoot by a few per cent."""
+
+BUSY_SHARES = ("utilization_ratio", "memory_utilization_ratio")
+"""Quantities that are shares of time."""
+
 NEVER_ZERO = frozenset({"board", "package", "node-bmc"})
 """A powered part never draws exactly 0 W; a plug or a standby supply may."""
 
@@ -80,6 +86,14 @@ def rules_for(scope: str, *, never_zero: bool | None = None) -> tuple[Rule, ...]
             ("temperature_c",), "outside of −60 to 200 °C",
         ),
     ]  # fmt: skip
+    if scope == "board":
+        found += [
+            Rule(
+                "impossible-ratio", q, ~pl.col(q).is_between(*BUSY_LIMITS), (q,),
+                "a share of time outside of 0 to 100 %: another quantity or a wrong unit",
+            )
+            for q in BUSY_SHARES
+        ]  # fmt: skip
     if zero:
         found.append(
             Rule("zero-power", "power_w", power == 0, ("power_w",), "a powered device never draws exactly 0 W")
@@ -116,11 +130,11 @@ def judge(readings: pl.DataFrame, scope: str, *, never_zero: bool | None = None)
     applicable = [r for r in rules_for(scope, never_zero=never_zero) if set(r.needs) <= set(readings.columns)]
     if not applicable:
         return readings, _BROKEN.clone()
-    masks = readings.select(r.broken.fill_null(value=False).alias(r.name) for r in applicable)
+    masks = readings.select(r.broken.fill_null(value=False).alias(f"{r.name} {r.quantity}") for r in applicable)
     broken: list[pl.DataFrame] = []
     seen: dict[str, pl.Series] = {}
     for rule in applicable:
-        mask = masks[rule.name]
+        mask = masks[f"{rule.name} {rule.quantity}"]
         if rule.quantity in seen:
             mask = mask & ~seen[rule.quantity]
         if mask.any():
@@ -144,15 +158,21 @@ def _plainly_fine(readings: pl.DataFrame, scope: str) -> bool:
     """Tell from extremes alone that no rule can be broken: the usual case, at a tenth of the cost of every rule."""
     power_lo, power_hi = _extremes(readings, "power_w")
     limit_lo, _ = _extremes(readings, "power_limit_w")
-    cold, hot = _extremes(readings, "temperature_c")
     ceiling = (
         min(CEILING_W[scope], *SENTINELS_W)
         if limit_lo is None
         else min(CEILING_W[scope], LIMIT_FACTOR * limit_lo, *SENTINELS_W)
     )
-    return (power_hi is None or power_lo is None or (power_lo > 0 and power_hi < ceiling)) and (
-        cold is None or hot is None or (cold >= -60.0 and hot <= 200.0)
+    return (
+        (power_hi is None or power_lo is None or (power_lo > 0 and power_hi < ceiling))
+        and _within(readings, "temperature_c", -60.0, 200.0)
+        and (scope != "board" or all(_within(readings, q, *BUSY_LIMITS) for q in BUSY_SHARES))
     )
+
+
+def _within(readings: pl.DataFrame, quantity: str, least: float, most: float) -> bool:
+    low, high = _extremes(readings, quantity)
+    return low is None or high is None or (low >= least and high <= most)
 
 
 def _extremes(readings: pl.DataFrame, quantity: str) -> tuple[float | None, float | None]:

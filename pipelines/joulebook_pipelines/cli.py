@@ -11,7 +11,7 @@ import typer
 from typer.exceptions import TyperException
 
 from joulebook import iso_weeks
-from joulebook_pipelines import __version__, config, console, fleet, inspect, run
+from joulebook_pipelines import __version__, book, config, console, fleet, inspect, run
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
@@ -23,7 +23,7 @@ DONE, NOT_GOOD_ENOUGH, USAGE, REGRESSION = 0, 1, 2, 3
 
 app = typer.Typer(
     name="joulebook",
-    help="Turn power logs of machine-learning training into energy numbers that survive an argument. Offline: it reads what other tools wrote.",
+    help="Turn power logs of machine-learning training into energy numbers that survive an argument. It reads what other tools wrote.",
     epilog="Example: joulebook run my-logs/ && open my-logs/out/report.html",
     no_args_is_help=True,
     add_completion=False,
@@ -128,8 +128,9 @@ def _fleet(
 ) -> int:
     if out is None:
         raise ConfigError("several studies need one folder for their results: add -o FOLDER")
+    pool = fleet.dask(dask) if dask else fleet.processes if len(paths) > 1 else fleet.here
     outcomes = fleet.map_over(
-        paths, out, fleet.dask(dask) if dask else fleet.processes, workers=workers or fleet.default_workers(len(paths)),
+        paths, out, pool, workers=workers or fleet.default_workers(len(paths)),
         report=report, staged=dask is not None, told=lambda o: None if quiet else console.tell(f"{o.status} {o.study}"),
     )  # fmt: skip
     table = pl.DataFrame(outcomes).select("study", "status", "runs", "errors", "warnings", "reason")
@@ -247,6 +248,23 @@ def export(
     with open_store(folder) as store:
         for file in inspect.export(store, to or folder / "tables", format):
             console.say(str(file))
+
+
+@app.command(epilog="Example: joulebook baseline my-logs/ --book machine.parquet --name resnet --scope node")
+def baseline(
+    study: StudyPath,
+    book_file: Annotated[Path, typer.Option("--book", help="The book, a Parquet file; made where it is missing.")],
+    name: Annotated[str, typer.Option(help="Name of the baseline, such as that of the reference model.")],
+    scope: Annotated[str, typer.Option(help="Boundary of the baseline.")] = "node",
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Add the study's stable power to a baseline book and show how the machine has drifted."""
+    with open_store(_out(_study(study), out)) as store:
+        moved = book.add(book_file, store, name, scope)
+    console.rows(moved.frame.filter((pl.col("name") == name) & (pl.col("scope") == scope)), json_output=json)
+    for finding in moved.findings:
+        console.tell(f"{finding.code} — {finding.subject}: {finding.message}")
 
 
 @app.command(epilog="Example: joulebook formats")

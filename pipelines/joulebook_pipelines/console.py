@@ -49,7 +49,8 @@ def rows(frame: pl.DataFrame, *, json_output: bool = False) -> None:
         table.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
     for row in frame.iter_rows():
         table.add_row(*(_cell(v) for v in row))
-    console = Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty())
+    # Elsewhere than on a terminal a table is as wide as it needs, for grep and awk.
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 1000)
     console.print(table)
 
 

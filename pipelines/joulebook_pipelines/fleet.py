@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
@@ -136,7 +136,7 @@ def map_over(paths: Sequence[Path], out: str, pool: Pool, *, workers: int, repor
     out
         Shared folder, a path or a URL: ``STUDY/`` with store and report, ``tables/`` with the tables of all.
     pool
-        Where the work is done: :func:`processes`, :func:`dask`, or anything that makes an executor.
+        Where the work is done: :func:`processes`, :func:`here`, :func:`dask`, or anything that makes an executor.
     workers
         Most workers at a time.
     report
@@ -269,6 +269,13 @@ def _put_all(folder: Path, place: Place, study: str) -> None:
 def processes(workers: int) -> Iterator[Executor]:
     """Give an executor of processes on this machine; each starts afresh, since threads do not survive a fork."""
     with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as executor:
+        yield executor
+
+
+@contextmanager
+def here(_workers: int) -> Iterator[Executor]:
+    """Give an executor that works in this process, one study after the other."""
+    with ThreadPoolExecutor(1) as executor:
         yield executor
 
 

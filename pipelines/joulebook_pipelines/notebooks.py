@@ -107,12 +107,15 @@ def execute(source: Path, out: Path, parameters: dict[str, Any]) -> Path:
     NotebookError
         A cell failed; what was executed until then is in ``out``.
     """
+    source, out = source.resolve(), out.resolve()
     out.parent.mkdir(parents=True, exist_ok=True)
     loop = ensure_event_loop()
     try:
         papermill.execute_notebook(
             str(source), str(out), parameters, kernel_name="python3", language="python", progress_bar=False,
-            cwd=str(out.parent), execution_timeout=CELL_SECONDS, kernel_manager_class=_OwnKernel,
+            execution_timeout=CELL_SECONDS, kernel_manager_class=_OwnKernel,
+            # where the kernel starts; papermill's cwd would move this whole process, and with it the notebooks beside
+            resources={"metadata": {"path": str(out.parent)}},
             extra_arguments=["--IPKernelApp.log_level=40"],  # its warnings go to the terminal of the command otherwise
         )  # fmt: skip
     except papermill.PapermillExecutionError as error:

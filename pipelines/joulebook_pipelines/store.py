@@ -375,6 +375,21 @@ class Store:
         parts = frame.partition_by("scope", "path", as_dict=True, include_key=False, maintain_order=True)
         return {(str(scope), str(path)): rows for (scope, path), rows in parts.items()}
 
+    def parts(self, run_id: str, *, margin_s: float = 0.0) -> pl.DataFrame:
+        """Return the power of a run's parts of other readings: ``path, kind, device, ts_utc, span_s`` and what was read."""
+        return self.sql(
+            """select s.path, c.kind, r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j, r.energy_counter_j, r.source_id
+            from instruments i join sources s on s.source_id = i.source_id
+            join channels c on c.source_id = i.source_id and c.device = i.device
+            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+            join aligned_runs u on u.run_id = i.run_id
+            where i.run_id = ? and i.scope = 'part'
+                and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+                and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
+            order by r.device, s.path, r.ts_utc, r.line""",
+            [run_id, round(margin_s * 1e6), round(margin_s * 1e6)],
+        )
+
     def inlet_by_run(self) -> pl.DataFrame:
         """Return ``run_id, inlet_c``: the mean inlet temperature of each run where it was logged."""
         return self.sql(
@@ -389,14 +404,21 @@ class Store:
         half = ((rows["offset_hi"] - rows["offset_lo"]) / 2).max()
         return float(half) if isinstance(half, float) else 0.0
 
-    def power_spans(self) -> pl.DataFrame:
-        """Return ``host, start_utc, end_utc``: from the first to the last power reading of each host."""
+    def power_spans(self, *, parts: bool = False) -> pl.DataFrame:
+        """Return ``host, start_utc, end_utc``: from the first to the last power reading of each host.
+
+        Parameters
+        ----------
+        parts
+            Of the parts of other readings instead, where a study holds nothing else.
+        """
+        scopes = "= 'part'" if parts else "not in ('', 'part')"
         return self.sql(
-            """select s.host, min(r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint))) as start_utc,
+            f"""select s.host, min(r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint))) as start_utc,
                 max(r.ts_utc) as end_utc
             from readings r join sources s on s.source_id = r.source_id
             join channels c on c.source_id = r.source_id and c.device = r.device
-            where c.scope not in ('', 'part') and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+            where c.scope {scopes} and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
             group by s.host having count(*) > 1 or max(r.span_s) is not null order by s.host"""
         )
 

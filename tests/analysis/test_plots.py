@@ -259,8 +259,8 @@ class TestCampaign:
         panels = plots.campaign(changes()).child_axes
         assert [p.get_title("left") for p in panels] == ["node", "board"]
         bar = panels[0].patches[0]
-        assert (bar.get_x(), bar.get_width()) == pytest.approx((2.0, -0.2))
-        assert panels[0].lines[0].get_xdata() == pytest.approx([1.76, 1.84])
+        assert (bar.get_x(), bar.get_width()) == pytest.approx((2.0 / 3.6e-3, -0.2 / 3.6e-3))
+        assert panels[0].lines[0].get_xdata() == pytest.approx([1.76 / 3.6e-3, 1.84 / 3.6e-3])
         assert "−10.0 %" in panels[0].texts[0].get_text()
 
     def test_refused_bar_is_hollow_and_says_why(self):
@@ -296,12 +296,102 @@ class TestEnergyBar:
 
 def test_convergence_has_a_panel_for_the_marginal_cost_where_known():
     curve = pl.DataFrame(
-        {"energy_j": [1e6, 2e6, 3e6], "loss": [3.0, 2.5, 2.4], "marginal_j_per_loss": [None, 2e6, 1e7]}
+        {
+            "energy_j": [1e6, 2e6, 3e6],
+            "loss": [3.0, 2.5, 2.4],
+            "marginal_j": [None, 2e6, 1e7],
+            "marginal_lo": [None, 1e6, 5e6],
+            "marginal_hi": [None, 3e6, None],
+        }
     )
     ax = plots.convergence(curve, stop_j=2.5e6)
     assert len(ax.child_axes) == 2
     assert ax.child_axes[-1].get_xlabel() == "cumulative energy [kWh]"
-    assert len(plots.convergence(curve.drop("marginal_j_per_loss")).child_axes) == 1
+    assert len(plots.convergence(curve.drop("marginal_j")).child_axes) == 1
+
+
+def test_arrow_marks_a_marginal_cost_without_an_upper_end():
+    curve = pl.DataFrame(
+        {
+            "energy_j": [1e6, 2e6],
+            "loss": [3.0, 2.5],
+            "marginal_j": [1e6, 2e6],
+            "marginal_lo": [9e5, 1e6],
+            "marginal_hi": [2e6, None],
+        }
+    )
+    panel = plots.convergence(curve).child_axes[1]
+    arrows = [line for line in panel.lines if "arrow" in str(line.get_marker())]
+    assert [len(a.get_xdata()) for a in arrows] == [1]
+
+
+def test_parts_of_an_effect_start_at_zero_and_refused_changes_are_left_out():
+    rows = schema.conform(
+        pl.DataFrame(
+            {
+                "campaign": "c",
+                "position": [1, 1, 2],
+                "change": ["data", "data", "fp8"],
+                "scope": "node",
+                "part": ["duration", "power-level", "duration"],
+                "effect_ratio": [-0.16, 0.07, -0.02],
+                "effect_lo": [-0.17, 0.06, -0.03],
+                "effect_hi": [-0.15, 0.08, -0.01],
+            }
+        ),
+        "decompositions",
+    )
+    ax = plots.decomposition(rows)
+    (panel,) = ax.child_axes
+    widths = sorted(p.get_width() for p in panel.patches)
+    assert widths == pytest.approx([-16.0, -2.0, 7.0])
+    assert all(p.get_x() == 0.0 for p in panel.patches)
+    with pytest.raises(ValueError, match="choose one"):
+        plots.decomposition(pl.concat([rows, rows.with_columns(campaign=pl.lit("d"))]))
+
+
+def test_drivers_are_bars_from_zero_with_what_is_left_last():
+    rows = schema.conform(
+        pl.DataFrame(
+            {
+                "run_id": "r",
+                "scope": "board",
+                "device": "gpu:0",
+                "driver": ["unexplained", "temperature_c", "utilization_ratio"],
+                "share_ratio": [0.2, 0.1, 0.7],
+                "share_lo": [0.1, 0.0, 0.6],
+                "share_hi": [0.3, 0.2, 0.8],
+            }
+        ),
+        "drivers",
+    )
+    (panel,) = plots.drivers(rows).child_axes
+    assert [t.get_text() for t in panel.get_yticklabels()] == ["utilisation", "temperature", "not explained"]
+    assert [p.get_width() for p in panel.patches] == pytest.approx([70.0, 10.0, 20.0])
+    assert plots.drivers(rows.with_columns(share_ratio=pl.lit(None, pl.Float64))).child_axes == []
+
+
+def test_days_start_at_zero_and_name_each_line():
+    rows = schema.conform(
+        pl.DataFrame(
+            {
+                "day": ["2026-11-01", "2026-11-02"],
+                "scope": "node",
+                "runs": 3,
+                "tokens_per_j": [50.0, 45.0],
+                "mfu_ratio": [0.3, 0.33],
+                "tokens_per_j_change_ratio": [0.0, -0.1],
+                "mfu_ratio_change_ratio": [0.0, 0.1],
+            }
+        ),
+        "days",
+    )
+    ax = plots.days(rows)
+    assert {tuple(round(float(v), 6) for v in line.get_ydata()) for line in ax.lines if len(line.get_xdata()) == 2} >= {
+        (0.0, -10.0),
+        (0.0, 10.0),
+    }
+    assert "MFU" in texts(ax) and "tokens per joule, node" in texts(ax)
 
 
 def test_weeks_band_is_that_of_the_eight_before():

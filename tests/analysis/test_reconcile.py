@@ -71,6 +71,26 @@ def test_a_total_of_the_same_parts_is_not_added_to_them() -> None:
     assert found.frame.filter(pl.col("role") == "residual")["energy_j"].item() == pytest.approx(300)
 
 
+def test_parts_side_by_side_hold_nothing() -> None:
+    found = reconcile.run(
+        frame(
+            ("board", "smi", 900.0, 890.0, 910.0),
+            ("package", "rapl", 100.0, 100.0, 100.0),
+            ("dram", "rapl", 10.0, 10.0, 10.0),
+        )
+    )
+    assert codes(found) == []
+    assert found.frame["role"].to_list() == ["beside"] * 3
+    assert found.frame["share_ratio"].null_count() == 3
+
+
+def test_components_hold_their_parts() -> None:
+    found = reconcile.run(
+        frame(("board", "smi", 900.0, 890.0, 910.0), ("components", "codecarbon", 500.0, 500.0, 500.0))
+    )
+    assert codes(found) == ["parts-exceed-whole"]
+
+
 def test_unknown_scope_and_empty() -> None:
     with pytest.raises(ValueError, match="allowed are"):
         reconcile.run(frame(("shelf", "x", 1.0, 1.0, 1.0)))

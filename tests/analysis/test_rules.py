@@ -34,6 +34,23 @@ def test_a_board_reading_is_judged_by_the_first_rule_it_breaks(watts, limit, rul
     assert broken["rule"].to_list() == ([] if rule is None else [rule])
 
 
+@pytest.mark.parametrize(
+    ("ratio", "kept"), [(0.0, True), (1.0, True), (1.04, True), (1.06, False), (-0.01, False), (57.0, False)]
+)
+def test_a_board_is_busy_for_nought_to_all_of_the_time(ratio, kept):
+    frame = _frame([200.0]).with_columns(utilization_ratio=pl.lit(ratio), memory_utilization_ratio=pl.lit(0.5))
+    good, broken = rules.judge(frame, "board")
+    assert good["utilization_ratio"].to_list() == ([ratio] if kept else [None])
+    assert good.select("power_w", "memory_utilization_ratio").row(0) == (200.0, 0.5)
+    assert broken["rule"].to_list() == ([] if kept else ["impossible-ratio"])
+
+
+def test_both_shares_of_time_are_judged_and_only_those_of_boards():
+    frame = _frame([200.0]).with_columns(utilization_ratio=pl.lit(2.0), memory_utilization_ratio=pl.lit(-1.0))
+    assert rules.judge(frame, "board")[1]["quantity"].to_list() == ["utilization_ratio", "memory_utilization_ratio"]
+    assert rules.judge(frame, "package")[1].is_empty()
+
+
 def test_a_plug_may_read_zero_and_a_host_power_may_not():
     assert rules.judge(_frame([0.0]), "node")[1].is_empty()
     assert rules.judge(_frame([0.0]), "node", never_zero=True)[1]["rule"].to_list() == ["zero-power"]

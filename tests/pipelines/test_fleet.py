@@ -3,7 +3,7 @@ import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,13 +41,6 @@ def studies(tmp_path, gpu_log):
     return write
 
 
-@contextmanager
-def here(_workers):
-    """Work in this process, one after the other."""
-    with ThreadPoolExecutor(1) as executor:
-        yield executor
-
-
 def exported(out):
     """The bytes of every table, but for the hash of the code, which a colleague may be editing."""
     files = {p.relative_to(out).as_posix(): p for p in sorted((Path(out) / "tables").rglob("*.parquet")) if p.is_file()}
@@ -66,7 +59,7 @@ def assert_same(a, b):
 def test_a_failed_study_is_told_and_does_not_stop_the_rest(studies, tmp_path):
     told = []
     outcomes = fleet.map_over(
-        studies(3, bad=[1]), str(tmp_path / "out"), here, workers=1, report=False, told=told.append
+        studies(3, bad=[1]), str(tmp_path / "out"), fleet.here, workers=1, report=False, told=told.append
     )
     assert [(o.study, o.status) for o in outcomes] == [("n0", "done"), ("n1", "failed"), ("n2", "done")]
     assert "stduy" in outcomes[1].reason
@@ -81,20 +74,20 @@ def test_a_failed_study_is_told_and_does_not_stop_the_rest(studies, tmp_path):
 
 def test_doing_it_again_changes_no_byte_and_a_study_that_fails_now_loses_its_old_numbers(studies, tmp_path):
     folders, out = studies(2), tmp_path / "out"
-    fleet.map_over(folders, str(out), here, workers=1, report=False)
-    fleet.map_over(folders, str(tmp_path / "again"), here, workers=1, report=False)
+    fleet.map_over(folders, str(out), fleet.here, workers=1, report=False)
+    fleet.map_over(folders, str(tmp_path / "again"), fleet.here, workers=1, report=False)
     assert_same(out, tmp_path / "again")
     assert "ingested_utc" not in fleet.open(out, "sources").columns, "it differs from one execution to the next"
     assert not [p for p in out.rglob(".*") if p.is_file()], "no half-written file stays"
     (folders[0] / "study.toml").write_text("[stduy]\n")
-    fleet.map_over(folders, str(out), here, workers=1, report=False)
+    fleet.map_over(folders, str(out), fleet.here, workers=1, report=False)
     assert fleet.open(out)["study"].unique().to_list() == ["n1"]
     with pytest.raises(config_errors.ConfigError, match="no tables"):
         fleet.open(tmp_path / "nowhere")
 
 
 def test_all_tables_can_be_asked_together(studies, tmp_path):
-    fleet.map_over(studies(2), str(tmp_path / "out"), here, workers=1, report=False)
+    fleet.map_over(studies(2), str(tmp_path / "out"), fleet.here, workers=1, report=False)
     answer = fleet_tables.query(
         tmp_path / "out", "select study, count(*) as n from findings join runs using (study) group by all order by all"
     )
@@ -104,11 +97,11 @@ def test_all_tables_can_be_asked_together(studies, tmp_path):
 def test_results_may_go_to_any_store_that_fsspec_knows(studies):
     fsspec = pytest.importorskip("fsspec")
     out = "memory://fleet-test"
-    outcomes = fleet.map_over(studies(2), out, here, workers=1, report=False)
+    outcomes = fleet.map_over(studies(2), out, fleet.here, workers=1, report=False)
     assert [o.status for o in outcomes] == ["done", "done"]
     assert fleet.open(out)["study"].unique().sort().to_list() == ["n0", "n1"]
     assert fsspec.filesystem("memory").exists("/fleet-test/n0/study.duckdb")
-    again = fleet.map_over(studies(2, "other"), out, here, workers=1, report=False)
+    again = fleet.map_over(studies(2, "other"), out, fleet.here, workers=1, report=False)
     assert [o.status for o in again] == ["done", "done"]
     fsspec.filesystem("memory").rm("/fleet-test", recursive=True)
 
@@ -242,7 +235,7 @@ def _wait_for_workers(address, count):
 def test_dask_gives_the_same_bytes_though_a_worker_is_killed_in_the_middle(studies, tmp_path, cluster):
     address, workers = cluster
     folders = studies(4)
-    fleet.map_over(folders, str(tmp_path / "serial"), here, workers=1, report=False)
+    fleet.map_over(folders, str(tmp_path / "serial"), fleet.here, workers=1, report=False)
     _wait_for_workers(address, 2)
 
     def told(_outcome):

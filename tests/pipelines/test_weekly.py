@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -37,36 +36,50 @@ def rows_of(run_id, energy_j, tokens):
     ]  # fmt: skip
 
 
-@pytest.fixture
-def make(tmp_path):
-    """Write the store of an analysed study: three runs a week of each variant, the last week dearer by a factor."""
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """Where stores are kept for the tests that want the same one."""
+    return tmp_path_factory.mktemp("shelf"), {}
 
-    def write(name="node7", *, weeks=9, variants=("base",), last=1.0, per_week=3, overlap=False, folder=None):
-        rng = np.random.default_rng(5)
-        runs, results = [], []
-        for w in range(weeks):
-            for v, variant in enumerate(variants):
-                for r in range(per_week):
-                    start = MONDAY + dt.timedelta(weeks=w, days=r, hours=0 if overlap else 3 * v)
-                    run_id = f"w{w}-{variant}-{r}"
-                    labels = json.dumps({"variant": variant})
-                    runs.append({"run_id": run_id, "host": "node", "start_utc": start, "end_utc": start + dt.timedelta(hours=2),
-                                 "origin": "study.toml", "tokens": 1e9, "batch_size": 64.0, "labels": labels})  # fmt: skip
-                    factor = last if w == weeks - 1 else 1.0
-                    results += rows_of(run_id, 3e7 * factor * float(np.exp(rng.normal(0, 0.004))), 1e9)
-        path = tmp_path / (folder or name) / "out" / "study.duckdb"
-        path.parent.mkdir(parents=True)
-        finding = {"run_id": f"w{weeks - 1}-{variants[0]}-0", "stage": "energy", "code": "gap-not-bridged", "severity": "warning",
-                   "subject": NASTY, "message": f"A gap of 12 s; {NASTY}", "evidence": "{}"}  # fmt: skip
-        with open_store(path, read_only=False) as store:
-            for table, rows in (("runs", runs), ("results", results), ("findings", [finding])):
-                store.insert(table, schema.conform(pl.DataFrame(rows), table))
-            store.remember("study.name", name)
-            store.remember("site.currency", "EUR")
-        (path.parent / "report.html").write_text("<p>the report</p>")
-        return path.parent.parent
+
+@pytest.fixture
+def make(tmp_path, shelf):
+    """Write the store of an analysed study: three runs a week of each variant, the last week dearer by a factor."""
+    place, made = shelf
+
+    def write(name="node7", *, folder=None, **options):
+        key = (name, *sorted(options.items()))
+        if key not in made:
+            made[key] = write_store(place / str(len(made)), name, **options)
+        return Path(shutil.copytree(made[key], tmp_path / (folder or name)))
 
     return write
+
+
+def write_store(folder, name, *, weeks=9, variants=("base",), last=1.0, per_week=3, overlap=False):
+    rng = np.random.default_rng(5)
+    runs, results = [], []
+    for w in range(weeks):
+        for v, variant in enumerate(variants):
+            for r in range(per_week):
+                start = MONDAY + dt.timedelta(weeks=w, days=r, hours=0 if overlap else 3 * v)
+                run_id = f"w{w}-{variant}-{r}"
+                labels = json.dumps({"variant": variant})
+                runs.append({"run_id": run_id, "host": "node", "start_utc": start, "end_utc": start + dt.timedelta(hours=2),
+                             "origin": "study.toml", "tokens": 1e9, "batch_size": 64.0, "labels": labels})  # fmt: skip
+                factor = last if w == weeks - 1 else 1.0
+                results += rows_of(run_id, 3e7 * factor * float(np.exp(rng.normal(0, 0.004))), 1e9)
+    path = folder / "out" / "study.duckdb"
+    path.parent.mkdir(parents=True)
+    finding = {"run_id": f"w{weeks - 1}-{variants[0]}-0", "stage": "energy", "code": "gap-not-bridged", "severity": "warning",
+               "subject": NASTY, "message": f"A gap of 12 s; {NASTY}", "evidence": "{}"}  # fmt: skip
+    with open_store(path, read_only=False) as store:
+        for table, rows in (("runs", runs), ("results", results), ("findings", [finding])):
+            store.insert(table, schema.conform(pl.DataFrame(rows), table))
+        store.remember("study.name", name)
+        store.remember("site.currency", "EUR")
+    (path.parent / "report.html").write_text("<p>the report</p>")
+    return path.parent.parent
 
 
 class Page(html.parser.HTMLParser):
@@ -278,21 +291,29 @@ def test_no_page_scrolls_sideways_on_a_phone(make, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("sh") is None or os.name == "nt", reason="needs a shell")
-def test_the_cron_example_runs_and_is_silent_when_all_is_well(study_folder, gpu_log, tmp_path):
+@pytest.mark.parametrize(
+    ("codes", "status", "said"),
+    [((0, 0), 0, ""), ((0, 3), 3, "weekly says"), ((1, 0), 1, "run says"), ((0, 2), 1, "weekly says")],
+)
+def test_the_cron_example_is_silent_unless_something_is_wrong(study_folder, gpu_log, tmp_path, codes, status, said):
     toml = '[study]\ntimezone = "UTC"\n[[run]]\nid = "r"\nstart = 2026-03-03T09:00:05Z\nend = 2026-03-03T09:01:35Z\n'
-    study_folder({"gpu.csv": gpu_log([(s, 0, f"{300 + s % 3} W") for s in range(101)])}, toml).rename(
-        tmp_path / "studies-1"
-    )
+    study_folder({"gpu.csv": gpu_log([(s, 0, f"{300 + s % 3} W") for s in range(101)])}, toml).rename(tmp_path / "node")
     (tmp_path / "studies").mkdir()
-    (tmp_path / "studies-1").rename(tmp_path / "studies" / "node")
+    (tmp_path / "node").rename(tmp_path / "studies" / "node")
+    program = tmp_path / "joulebook"
+    each = "\n".join(f'[ "$1" = {verb} ] && exit {code}' for verb, code in zip(("run", "weekly"), codes, strict=True))
+    program.write_text(f"""#!/bin/sh\nprintf '%s\\n' "$@" END >> "{tmp_path}/asked"\necho "$1 says"\n{each}\n""")
+    program.chmod(0o755)
     places = {name: str(tmp_path / name.lower()) for name in ("STUDIES", "RESULTS", "SITE")}
-    program = Path(sys.executable).with_name("joulebook")
     env = os.environ | places | {"WEEK": "2026-W10", "JOULEBOOK": str(program)}
     done = subprocess.run(
         [EXAMPLES / "weekly-cron.sh", "--no-report"], env=env, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert (tmp_path / "site" / "2026-W10" / "index.html").is_file()
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (status, said, "")
+    if codes == (0, 0):
+        for call in (tmp_path / "asked").read_text().split("END\n")[:-1]:
+            assert cli.run_command(call.splitlines()) == cli.DONE
+        assert (tmp_path / "site" / "2026-W10" / "index.html").is_file()
 
 
 def test_a_sparkline_says_what_it_shows_and_survives_missing_weeks():

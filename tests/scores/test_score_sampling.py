@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulebook import sampling
+from joulebook import calibrate, sampling
 
 YANG = Path(__file__).resolve().parents[2].parent / "shared" / "real" / "paired" / "yang_gpu_power_benchmark"
 
@@ -59,3 +59,40 @@ def test_card(name: str, column: str, update_s: float, window_s: float, within: 
     score.row("sampling", f"{what}: window [s]", f"{window_s} published, ± {within:.0%}", str(window))
     assert period.value == pytest.approx(update_s, rel=0.06)
     assert window.value == pytest.approx(window_s, rel=within)
+
+
+@pytest.mark.parametrize(
+    ("name", "gradient", "intercept_w"), [("A100", 0.954, -1.18), ("3090", 0.944, 4.58), ("K40m", 1.024, 0.81)]
+)
+def test_gain(name: str, gradient: float, intercept_w: float, score: Any) -> None:
+    """Idle and one load of a card against the meter, from half seconds in which both stand still."""
+    folder = YANG / "Transient_Response" / f"{name}_TR"
+    log, meter = (
+        f.group_by_dynamic("ts_utc", every="500ms").agg(pl.col("power_w").mean(), sd_w=pl.col("power_w").std())
+        for f in (card(folder, "power.draw [W]"), external(folder))
+    )
+    steady = log.join(meter, on="ts_utc", suffix="_meter").filter((pl.col("sd_w") < 1) & (pl.col("sd_w_meter") < 6))
+    x, y = steady["power_w_meter"].to_numpy(), steady["power_w"].to_numpy()
+    high = x > x.mean()
+    gain = float((np.median(y[high]) - np.median(y[~high])) / (np.median(x[high]) - np.median(x[~high])))
+    offset = float(np.median(y[~high]) - gain * np.median(x[~high]))
+    line = calibrate.fit(
+        pl.DataFrame(
+            {
+                "reading_w": [np.median(y[~high]), np.median(y[high])],
+                "reference_w": [np.median(x[~high]), np.median(x[high])],
+            }
+        ).cast(pl.Float64)
+    )
+    score.row(
+        "calibration", f"{name}: gradient of the card over the meter", f"{gradient} published, ± 0.01", f"{gain:.3f}"
+    )
+    score.row("calibration", f"{name}: intercept [W]", f"{intercept_w} published", f"{offset:+.1f}")
+    score.row(
+        "calibration",
+        f"{name}: calibration of two levels",
+        "refused, or an offset only",
+        f"{line.status}: {line.reason}",
+    )
+    assert gain == pytest.approx(gradient, abs=0.01)
+    assert line.status in ("refused", "offset-only")

@@ -33,11 +33,8 @@ def judged(seed, *, weeks=8, runs=3, between=0.005, within=0.005, effect=0.0, me
 
 
 def covers(frame, effect):
-    return (
-        frame.filter(pl.col("metric") == "m0_j")
-        .select(((pl.col("effect_lo") <= effect) & (pl.col("effect_hi") >= effect)).mean())
-        .item()
-    )
+    held = (pl.col("effect_lo") <= effect) & (pl.col("effect_hi") >= effect)
+    return frame.filter(pl.col("metric") == "m0_j").select(held.mean()).item()
 
 
 @pytest.mark.parametrize(("runs", "between", "within"), [(1, 0.005, 0.005), (3, 0.01, 0.003), (10, 0.0, 0.02)])

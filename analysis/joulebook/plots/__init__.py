@@ -8,6 +8,9 @@ from joulebook.plots.alignment import alignment
 from joulebook.plots.calibration import calibration
 from joulebook.plots.campaign import campaign
 from joulebook.plots.convergence import convergence
+from joulebook.plots.days import days
+from joulebook.plots.decomposition import decomposition
+from joulebook.plots.drivers import drivers
 from joulebook.plots.energy_bar import energy_bar
 from joulebook.plots.sweet_spot import sweet_spot
 from joulebook.plots.timeline import timeline
@@ -18,6 +21,9 @@ __all__ = [
     "calibration",
     "campaign",
     "convergence",
+    "days",
+    "decomposition",
+    "drivers",
     "energy_bar",
     "sweet_spot",
     "timeline",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from matplotlib.axes import Axes
 from joulebook.plots import style as look
 
 _MINUS = str.maketrans("-", "−")
+_LINES = 3
+"""Lines of a reason that fit a bar."""
 
 
 @look.styled
@@ -57,13 +60,14 @@ def campaign(changes: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     width = (1.0 - 0.05 * (len(parts) - 1)) / len(parts)
     for i, rows in enumerate(parts):
         panel = ax.inset_axes((i * (width + 0.05), 0.0, width, 1.0))
-        _waterfall(panel, rows, names=i == 0, reason_length=40 // len(parts) - 7)
+        _waterfall(panel, rows, names=i == 0, reason_length=68 // len(parts))
     ax.set_title(changes["campaign"][0], pad=18)
     return ax
 
 
 def _waterfall(ax: Axes, rows: pl.DataFrame, *, names: bool, reason_length: int) -> None:
     look.dress(ax, grid="x")
+    rows, label = _readable(rows)
     known = [v for v in (*rows["before"].to_list(), *rows["after"].to_list()) if v is not None]
     if not known:
         ax.set_xticks([])
@@ -77,7 +81,15 @@ def _waterfall(ax: Axes, rows: pl.DataFrame, *, names: bool, reason_length: int)
     ax.set_yticks(range(rows.height), [f"{r['position']}  {r['change']}" for r in rows.iter_rows(named=True)])
     ax.tick_params(labelleft=names, length=0)
     ax.set_title(rows["scope"][0], fontsize=10)
-    ax.set_xlabel((rows["metric"][0] or "").replace("energy_per_token_j", "energy per token [J]"))
+    ax.set_xlabel(label)
+
+
+def _readable(rows: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """Return the rows in the unit of the axis, and its label."""
+    name = rows["metric"][0] or ""
+    if name != "energy_per_token_j":
+        return rows, name.replace("_", " ")
+    return rows.with_columns(pl.col("before", "after") / look.WH_PER_MILLION), "energy per million tokens [Wh]"
 
 
 def _bar(ax: Axes, y: int, row: dict[str, Any], place: tuple[float, float, int], room: float) -> None:
@@ -89,22 +101,20 @@ def _bar(ax: Axes, y: int, row: dict[str, Any], place: tuple[float, float, int],
     if before is None or after is None:
         before, after = place[:2]
     ax.barh(
-        y, after - before, left=before, height=0.5, facecolor="none" if hollow else colour,
+        y, after - before, left=before, height=0.8 if hollow else 0.5, facecolor="none" if hollow else colour,
         edgecolor=look.MUTED if hollow else colour, linestyle="--" if hollow else "-", linewidth=1.2,
     )  # fmt: skip
     end = max(before, after)
     if hollow:
-        text = f"refused: {_short(row['reason'] or 'no number', place[2])}"
-    else:
-        low, high = row["effect_lo"], row["effect_hi"]
-        if low is not None and high is not None:
-            ends = np.array([before * (1 + low), before * (1 + high)])
-            ax.plot(ends, [y, y], color=look.INK, linewidth=1.3, marker="|", markersize=7)
-            end = max(end, float(ends.max()))
-        text = f"{100 * row['effect_ratio']:+.1f} %".translate(_MINUS)
-        text += " (not distinguishable)" if verdict == "indistinguishable" else ""
+        text = f"refused: {row['reason'] or 'no number'}"
+        lines = textwrap.wrap(text, place[2], max_lines=_LINES, placeholder=" …")
+        ax.text(min(before, after) + room * 0.4, y, "\n".join(lines), va="center", fontsize=7.5, color=look.INK)
+        return
+    low, high = row["effect_lo"], row["effect_hi"]
+    if low is not None and high is not None:
+        ends = np.array([before * (1 + low), before * (1 + high)])
+        ax.plot(ends, [y, y], color=look.INK, linewidth=1.3, marker="|", markersize=7)
+        end = max(end, float(ends.max()))
+    text = f"{100 * row['effect_ratio']:+.1f} %".translate(_MINUS)
+    text += " (not distinguishable)" if verdict == "indistinguishable" else ""
     ax.text(end + room * 0.6, y, text, va="center", fontsize=8.5, color=look.INK)
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

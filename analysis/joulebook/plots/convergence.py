@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
 
 from joulebook.plots import style as look
 from joulebook.plots import thinning
+
+_WIDE = 20.0
+"""Ratio of greatest to least marginal cost from which its axis is logarithmic."""
+_FEW = 60
+"""Points up to which each is marked."""
 
 
 @look.styled
@@ -16,9 +23,10 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
     Parameters
     ----------
     curve
-        ``energy_j`` (cumulative) [J] and ``loss``; optionally ``loss_smooth`` and ``marginal_j_per_loss``.
+        ``energy_j`` (cumulative) [J] and ``loss``, as in table ``convergence`` of one run; optionally ``loss_smooth``,
+        and ``marginal_j`` [J per unit of loss] with ``marginal_lo`` and ``marginal_hi``.
     stop_j
-        Energy at which stopping is worth discussing [J].
+        Energy from which on the marginal cost keeps rising [J].
     ax
         Axes to draw on; divided in two where the marginal cost is known.
 
@@ -41,7 +49,7 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
     rows = look.frame_of(curve)
     assert rows is not None
     look.need(rows, ("energy_j", "loss"), "curve")
-    marginal = "marginal_j_per_loss" in rows.columns and rows["marginal_j_per_loss"].is_not_null().any()
+    marginal = "marginal_j" in rows.columns and rows["marginal_j"].is_not_null().any()
     ax = look.axes_or_new(ax, height_in=4.6 if marginal else 3.4, width_in=7.5)
     rows = rows.drop_nulls("energy_j").sort("energy_j")
     if rows.is_empty():
@@ -56,7 +64,8 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
             panel.axvline(stop_j / scale, color=look.ORANGE, linewidth=1.4)
     x = rows["energy_j"].to_numpy() / scale
     smooth = "loss_smooth" in rows.columns
-    made[0].plot(x, rows["loss"], color=look.BLUE, linewidth=0.8, alpha=0.4 if smooth else 1.0)
+    marker = "." if rows.height <= _FEW else ""
+    made[0].plot(x, rows["loss"], color=look.BLUE, linewidth=0.9, marker=marker, alpha=0.4 if smooth else 1.0)
     if smooth:
         made[0].plot(x, rows["loss_smooth"], color=look.BLUE, linewidth=1.6)
     made[0].set_ylabel("training loss")
@@ -64,16 +73,34 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
         made[0].text(
             stop_j / scale,
             0.95,
-            " worth discussing to stop",
+            " from here on dearer and dearer",
             transform=made[0].get_xaxis_transform(),
             va="top",
             fontsize=8,
             color=look.INK,
         )
     if marginal:
-        cost, cost_unit = look.energy_unit(float(rows["marginal_j_per_loss"].drop_nulls().max() or 0.0))  # type: ignore[arg-type]
-        made[1].plot(x, rows["marginal_j_per_loss"].to_numpy() / cost, color=look.VERMILLION, linewidth=1.4)
-        made[1].set_ylabel(f"marginal cost\n[{cost_unit} per\nunit of loss]", fontsize=9)
-        made[1].set_ylim(bottom=0.0)
+        _marginal(made[1], rows, scale)
     made[-1].set_xlabel(f"cumulative energy [{unit}]")
     return ax
+
+
+def _marginal(ax: Axes, rows: pl.DataFrame, scale: float) -> None:
+    """Draw the marginal cost with its interval; an arrow upwards where the loss may not have fallen at all."""
+    some = rows.drop_nulls("marginal_j")
+    cost, unit = look.energy_unit(float(some["marginal_j"].max() or 0.0))  # type: ignore[arg-type]
+    x, y = some["energy_j"].to_numpy() / scale, some["marginal_j"].to_numpy() / cost
+    ax.plot(x, y, color=look.VERMILLION, linewidth=1.2, marker="." if some.height <= _FEW else "")
+    if {"marginal_lo", "marginal_hi"} <= set(some.columns) and some.height <= _FEW:
+        low, high = (some[c].to_numpy() / cost for c in ("marginal_lo", "marginal_hi"))
+        opened = ~np.isfinite(high)
+        ends = np.nan_to_num(np.clip(np.stack([y - low, np.where(opened, 0.0, high - y)]), 0.0, None))
+        ax.errorbar(x, y, yerr=ends, fmt="none", ecolor=look.VERMILLION, elinewidth=0.9, capsize=2)
+        ax.plot(x[opened], y[opened], marker=r"$\uparrow$", linestyle="", color=look.VERMILLION, markersize=9)
+    ax.set_ylabel(f"marginal cost\n[{unit} per\nunit of loss]", fontsize=9)
+    if (y > 0).all() and y.max() / y.min() > _WIDE:
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        ax.yaxis.set_minor_formatter(FuncFormatter(lambda _v, _: ""))
+    else:
+        ax.set_ylim(bottom=0.0)

@@ -58,6 +58,9 @@ VERDICT_COLOURS = {"saves": GREEN, "costs": VERMILLION, "indistinguishable": GRE
 KILO_FROM_W = 2000.0
 """Power from which an axis counts in kilowatts [W]: four digits are hard to read."""
 
+WH_PER_MILLION = 3.6e-3
+"""Energy per token [J] that is 1 Wh per million tokens: a joule per token has too many zeros to read."""
+
 _RC: dict[str, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],

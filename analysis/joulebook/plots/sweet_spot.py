@@ -16,7 +16,7 @@ _WIDE = 50.0
 """Ratio of greatest to least from which a curve needs a log axis."""
 CURVES = (
     ("step_time_s", "step time [s]", look.GREEN),
-    ("energy_per_token_j", "energy per\ntoken [J]", look.BLUE),
+    ("energy_per_token_j", "energy per\n10⁶ tokens\n[Wh]", look.BLUE),
     ("tokens_to_target", "tokens to\ntarget", look.PURPLE),
     ("energy_to_target_j", "energy to target", look.VERMILLION),
 )
@@ -100,6 +100,8 @@ def _curve(ax: Axes, rows: pl.DataFrame, column: str, label: str, colour: str) -
         label = f"{label} [{unit}]"
     if column == "tokens_to_target" and np.max(y) >= 1e6:
         scale, label = (1e9, f"{label} [10⁹]") if np.max(y) >= 1e9 else (1e6, f"{label} [10⁶]")
+    if column == "energy_per_token_j":
+        scale = look.WH_PER_MILLION
     bars: dict[str, Any] = {}
     if {f"{column}_lo", f"{column}_hi"} <= set(some.columns):
         low, high = some[f"{column}_lo"].to_numpy(), some[f"{column}_hi"].to_numpy()

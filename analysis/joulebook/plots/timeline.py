@@ -109,7 +109,7 @@ def timeline(
 
 def _time_axis(ax: Axes, timezone: str) -> None:
     ax.set_xlabel(f"time of day ({timezone})")
-    locator = mdates.AutoDateLocator(minticks=4, maxticks=8)  # type: ignore[no-untyped-call]
+    locator = mdates.AutoDateLocator(minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook import rules
-from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import boards, cells, nvidia_query, stamps, table, ticks
+from joulebook_pipelines.logs import boards, cells, nvidia_doubts, nvidia_query, stamps, table, ticks
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.nvidia_messages import Messages
 from joulebook_pipelines.logs.table import Field
 
 
@@ -30,10 +30,13 @@ class _Reader:
     over_limit: int = 0
     incomplete_ticks: int = 0
     bare: bool = False
+    messages: Messages = field(default_factory=Messages)
 
     def read(self, block: Block, *, final: bool) -> Part:
         """Return what a block says: the quick way where nothing in it is odd, else with care."""
-        return self._quick(block) or self._careful(block, final=final)
+        part = self._quick(block) or self._careful(block, final=final)
+        self.messages.add(part)
+        return part
 
     def _quick(self, block: Block) -> Part | None:
         """Read a block of bare numbers with a typed reader; ``None`` as soon as anything in it needs a second look.
@@ -222,7 +225,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: {error}") from None
     clock = stamps.localiser(form, log.options, log.name, first + 1, samples[0])
     _refuse_hidden_devices(log, layout, form, samples)
-    yield Part(findings=_about(log, layout, header_at))
+    yield Part(findings=nvidia_doubts.about(log, layout, header_at))
     reader = _Reader(log, layout, form, clock)
     reader.bare = _bare(log, layout, first)
     previous: Block | None = None
@@ -232,7 +235,10 @@ def _parse(log: Log) -> Iterator[Part]:
         previous = block
     if previous is not None:
         yield reader.read(previous, final=True)
-    yield Part(findings=_afterwards(log, reader), tool_version=reader.driver)
+    doubts = nvidia_doubts.afterwards(
+        log, clock, over_limit=reader.over_limit, incomplete_ticks=reader.incomplete_ticks
+    )
+    yield Part(findings=(*doubts, *reader.messages.findings(log.name)), tool_version=reader.driver)
 
 
 def _bare(log: Log, layout: nvidia_query.Layout, first: int) -> bool:
@@ -272,45 +278,6 @@ def _refuse_hidden_devices(log: Log, layout: nvidia_query.Layout, form: stamps.S
             f"{log.name}: {count} lines share each sampling round but no column names the card; add devices = [{names}] to this "
             "[[source]] if the lines of a round always come in that order, or log again with index in the query"
         )
-
-
-def _about(log: Log, layout: nvidia_query.Layout, header_at: int | None) -> tuple[Finding, ...]:
-    found = []
-    if layout.power is None and not any(f.quantity == "power_w" for f in layout.fields):
-        found.append(Finding(
-            "no-power-column", Severity.WARNING, log.name,
-            "The log has no power.draw column: it says nothing about energy. Utilisation and temperature are read.",
-            {"columns": list(layout.headers)},
-        ))  # fmt: skip
-    if header_at is None:
-        found.append(Finding(
-            "header-missing", Severity.NOTE, log.name,
-            "The file has no header; its columns are read by position as study.toml says.", {"columns": dict(log.options.columns)},
-        ))  # fmt: skip
-    return tuple(found)
-
-
-def _afterwards(log: Log, reader: _Reader) -> tuple[Finding, ...]:
-    found = []
-    if reader.over_limit:
-        found.append(Finding(
-            "above-power-limit", Severity.NOTE, log.name,
-            f"{reader.over_limit} readings lie above the power limit, by up to {rules.LIMIT_FACTOR} times: short excursions are real and kept.",
-            {"readings": reader.over_limit},
-        ))  # fmt: skip
-    if reader.incomplete_ticks:
-        found.append(Finding(
-            "incomplete-ticks", Severity.WARNING, log.name,
-            f"{reader.incomplete_ticks} sampling rounds lack a card's line and were left out; the order of lines names the card, so a "
-            "round with a missing line cannot be told apart.", {"rounds": reader.incomplete_ticks},
-        ))  # fmt: skip
-    if reader.clock.unresolved_hours:
-        found.append(Finding(
-            "repeated-hour", Severity.WARNING, log.name,
-            f"{reader.clock.unresolved_hours} stamps lie in the hour that comes twice when summer time ends; they were read as the first pass.",
-            {"stamps": reader.clock.unresolved_hours},
-        ))  # fmt: skip
-    return tuple(found)
 
 
 ADAPTER = Adapter(

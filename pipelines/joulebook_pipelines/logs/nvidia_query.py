@@ -63,8 +63,8 @@ def is_header(line: str) -> bool:
 
 
 def sniff(head: Head) -> bool:
-    """Tell whether a file has such a header, or looks like such a table without one."""
-    return any(is_header(line) for line in head.lines[:200]) or bool(_HEADERLESS.match(head.lines[0]))
+    """Tell whether a file has such a header of several columns, or looks like such a table without one."""
+    return any("," in line and is_header(line) for line in head.lines[:200]) or bool(_HEADERLESS.match(head.lines[0]))
 
 
 def from_header(line: str, name: str) -> Layout:

@@ -123,11 +123,11 @@ class Section:
 
 
 def copyable(shown: Number) -> Markup:
-    """Return a number in running text: value and unit to copy, interval, footnote marks."""
+    """Return a number in running text: value and unit to copy, ± or interval, footnote marks."""
     if shown.refused:
         return Markup('<span class="refused">– <small>({})</small></span>').format(shown.reason)
-    body = Markup('<span class="num" data-copy="{}">{}</span>').format(shown.plain, shown.inline.strip())
-    if shown.interval:
+    body = Markup('<span class="num" data-copy="{}">{}</span>').format(shown.plain, shown.sentence.strip())
+    if shown.interval and not shown.half:
         body += Markup(' <span class="interval">{}</span>').format(shown.interval)
     return body + footmarks(shown.marks)
 

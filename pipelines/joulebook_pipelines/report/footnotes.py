@@ -9,13 +9,28 @@ from typing import Any
 import polars as pl
 
 SEVERITIES = ("error", "warning", "note")
-EXAMPLES = 3
-"""Findings of a group that are shown; the rest is counted."""
+EXAMPLES = 1
+"""Findings of a group that are told in full; of the rest the subjects are listed."""
+SUBJECTS = 24
+"""Subjects of a group that are listed; the rest is counted."""
 MARKS = 4
 """Marks a number carries at most; more are noise."""
 
 TOPICS = (
-    ("other", ("campaign-", "sweet-spot-", "order-average", "critical-batch", "mfu-", "efficiency-", "curve-")),
+    (
+        "other",
+        (
+            "campaign-",
+            "sweet-spot-",
+            "order-average",
+            "critical-batch",
+            "mfu-",
+            "efficiency-",
+            "curve-",
+            "marginal-energy-rises",
+            "drivers-",
+        ),
+    ),
     (
         "sampling",
         ("sampl", "alias", "quanti", "coarse", "stuck", "flat-sensor", "spikes", "on-change"),

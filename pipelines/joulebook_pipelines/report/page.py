@@ -10,7 +10,17 @@ from markupsafe import Markup
 
 from joulebook_pipelines.report.blocks import Section, footmarks
 from joulebook_pipelines.report.pictures import Budget
-from joulebook_pipelines.report.sections import advice, comparisons, cost, energy_split, measured, sureness, trust
+from joulebook_pipelines.report.sections import (
+    advice,
+    comparisons,
+    context,
+    cost,
+    energy_split,
+    learning,
+    measured,
+    sureness,
+    trust,
+)
 from joulebook_pipelines.report.source import Source, StoreView
 
 
@@ -47,6 +57,11 @@ def sections(source: Source, notebooks: Sequence[Path], out: Path) -> list[Secti
         advice.build(source),
         comparisons.sweeps(source, budget),
         comparisons.changes(source, budget),
+        learning.build(source, budget),
+        context.drivers(source, budget),
+        context.days(source, budget),
+        context.shares(source, budget),
+        context.hours(source),
         measured.build(source, budget, notebooks, out),
     ]
     return [s for s in made if s is not None]

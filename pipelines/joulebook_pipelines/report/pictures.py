@@ -228,31 +228,3 @@ def _whole_segments(source: Source, run: str, scopes: list[str]) -> pl.DataFrame
 
 def _starts(source: Source) -> pl.DataFrame:
     return source.aligned_runs.select(pl.col("start_utc").alias("ts_utc"), pl.col("run_id").alias("label"))
-
-
-def sweep(source: Source, budget: Budget, name: str) -> Picture | None:
-    """Return the curves of a sweep."""
-    rows = source.rows("sweeps").filter(pl.col("sweep") == name)
-    spots = source.rows("sweet_spots").filter(pl.col("sweep") == name)
-    words = (
-        f"Curves of sweep {name}",
-        f"Sweep {name}: step time, energy per token, tokens to the target, and their product. "
-        "The band is the interval of the best setting.",
-        "; ".join(
-            f"{o}: {s} {x if x is not None else ''}" for o, s, x in spots.select("objective", "status", "x").iter_rows()
-        ),
-    )
-    return draw(budget, lambda ax: plots.sweet_spot(rows, spots, ax=ax), slug("sweep", name), words, (7.0, 5.0))
-
-
-def changes(source: Source, budget: Budget, name: str) -> Picture | None:
-    """Return the waterfall of a campaign."""
-    rows = source.rows("changes").filter(pl.col("campaign") == name)
-    words = (
-        f"Effects of campaign {name}",
-        f"Campaign {name}: each bar runs from the value before a change to the value after it; the thin line is the "
-        "95 % interval. Hollow bars were refused.",
-        "; ".join(f"{c} at the {s}: {v}" for c, s, v in rows.select("change", "scope", "verdict").iter_rows()),
-    )
-    height = 0.62 * max(rows["position"].n_unique(), 2) + 0.5
-    return draw(budget, lambda ax: plots.campaign(rows, ax=ax), slug("campaign", name), words, (7.2, height))

@@ -23,11 +23,13 @@ POWER = (Unit("W"), Unit("kW", 1e3), Unit("MW", 1e6))
 DURATION = (Unit("s"), Unit("min", 60.0), Unit("h", 3600.0), Unit("d", 86400.0))
 PER_MILLION = (Unit("Wh", 3.6e-3), Unit("kWh", 3.6))
 """Energy per million tokens, from joules per token."""
+COUNT = (Unit(""), Unit("million", 1e6), Unit("billion", 1e9))
 _FIT = {
     "energy": (ENERGY, (0.0, 360.0, 3.6e5, 3.6e10)),
     "power": (POWER, (0.0, 1e4, 1e7)),
     "duration": (DURATION, (0.0, 600.0, 36000.0, 864000.0)),
     "per_million": (PER_MILLION, (0.0, 0.36)),
+    "count": (COUNT, (0.0, 1e6, 1e9)),
 }
 """Units per kind, and from which stored value on each is used."""
 
@@ -59,7 +61,9 @@ METRICS = {
     "tokens_per_j": Metric("tokens per joule", unit=Unit("1/J")),
     "tokens_per_s": Metric("tokens per second", unit=Unit("1/s")),
     "step_time_s": Metric("step time", unit=Unit("s")),
-    "tokens_to_target": Metric("tokens to the target"),
+    "tokens_to_target": Metric("tokens to the target", "count"),
+    "time_per_token_s": Metric("time per million tokens", unit=Unit("s", 1e-6)),
+    "time_to_target_s": Metric("time to the target", "duration"),
     "energy_to_target_j": Metric("energy to the target", "energy"),
     "carbon_kg": Metric("emissions", unit=Unit("kg CO2e")),
     "cost": Metric("cost"),
@@ -75,8 +79,10 @@ WASTE = ("stall_energy_j", "gap_idle_energy_j", "checkpoint_energy_j", "rework_e
 _SUFFIXES = (("_j", "energy"), ("_w", "power"), ("_s", "duration"))
 
 
-_MOST = 6
-"""Digits of a value at most: no meter is better than a part in a million."""
+_MOST = 5
+"""Digits of a value at most: no meter is better than a part in a hundred thousand."""
+_SKEW = 0.15
+"""Ends that are so much of their mean distance from the same distance to the value still read as ±."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,7 @@ class Number:
     unit: str = ""
     reason: str = ""
     marks: tuple[Mark, ...] = ()
+    half: str = ""
 
     @property
     def refused(self) -> bool:
@@ -107,6 +114,11 @@ class Number:
     def inline(self) -> str:
         """Value and unit as running text."""
         return f"{self.text} {self.unit}".strip()
+
+    @property
+    def sentence(self) -> str:
+        """Value, half interval and unit where the interval is symmetric; else value and unit."""
+        return f"{self.text} ± {self.half} {self.unit}".strip() if self.half else self.inline
 
 
 def metric(name: str) -> Metric:
@@ -163,10 +175,34 @@ def number(
         return Number("–", reason=reason or "no value", marks=marks)
     ends = [e / unit.size for e in (lo, hi) if e is not None and math.isfinite(e)]
     scaled = value / unit.size
-    digits = _digits(scaled, (ends[1] - ends[0]) / 2 if len(ends) == 2 else 0.0)
-    interval = f"[{_write(ends[0], digits)}, {_write(ends[1], digits)}]" if len(ends) == 2 else ""
-    text = _write(scaled, digits)
-    return Number(text, f"{_plain(scaled, digits)} {unit.name}".strip(), interval, unit.name, reason, marks)
+    width = (ends[1] - ends[0]) / 2 if len(ends) == 2 else 0.0
+    digits = _digits(scaled, width)
+    text, written = _write(scaled, digits), [_write(e, digits) for e in ends]
+    known = len(ends) == 2 and written != [text, text]
+    if not known:  # an interval that no digit shows is noise on the page
+        digits = _digits(scaled, 0.0)
+        text = _write(scaled, digits)
+    even = known and abs(ends[0] + ends[1] - 2 * scaled) <= _SKEW * width
+    return Number(
+        text, f"{_plain(scaled, digits)} {unit.name}".strip(), f"[{', '.join(written)}]" if known else "", unit.name,
+        reason, marks, _write(width, digits) if even else "",
+    )  # fmt: skip
+
+
+def width(value: float | None, *, unit: Unit = Unit(""), reason: str = "") -> Number:
+    """Return a part of an uncertainty in two digits: more would say that doubt is known exactly.
+
+    Examples
+    --------
+    >>> width(2669.7, unit=Unit("Wh", 3600.0)).text
+    '0.74'
+    """
+    if value is None or not math.isfinite(value):
+        return Number("–", reason=reason or "no value")
+    scaled = value / unit.size
+    digits = 1 - math.floor(math.log10(abs(scaled))) if scaled else 0
+    text = _write(scaled, max(min(digits, 9), -9))
+    return Number(text, f"{_plain(scaled, max(min(digits, 9), -9))} {unit.name}".strip(), unit=unit.name)
 
 
 def exact(value: float | None, *, reason: str = "–") -> Number:

@@ -9,7 +9,10 @@ import polars as pl
 
 from joulebook import clock_error, energy
 from joulebook.findings import Estimate
-from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Numbers, Run, Stage
+
+MOST_PARTS = 32
+"""Parts of other readings that get a number of their own; a rack of sensors would bury the others."""
 
 
 def _work(context: Context) -> Numbers:
@@ -17,7 +20,27 @@ def _work(context: Context) -> Numbers:
     for run in context.runs():
         for scope in context.scopes(run.run_id):
             _measure(context, run, scope, numbers)
+        _measure_parts(context, run, numbers)
     return numbers
+
+
+def _measure_parts(context: Context, run: Run, numbers: Numbers) -> None:
+    """Give the energy of what lies inside another reading, device by device: never added, so there is no total."""
+    readings = context.store.parts(run.run_id, margin_s=MARGIN_S)
+    several = (
+        readings.select("device", "source_id").unique()["device"].is_duplicated().any() if readings.height else False
+    )
+    for power in readings.partition_by("device", "source_id", maintain_order=True)[:MOST_PARTS]:
+        path, kind, device = power.select("path", "kind", "device").row(0)
+        channels = pl.DataFrame({"kind": [kind], "window_s": pl.Series([None], dtype=pl.Float64)})
+        result = _integrated(power.drop("path", "kind"), run, channels, _ranges(context, power))
+        row = result.frame.filter(pl.col("device") == device).row(0, named=True)
+        method = f"{row['method']}; {path}; lies inside another reading and is never added"
+        common = {"device": f"{device}@{path}" if several else device, "coverage_ratio": row["coverage_ratio"]}
+        numbers.add(run.run_id, "part", "energy_j", Estimate(
+            row["energy_j"], row["lo"], row["hi"], "J", row["n"], None, method, row["reason"]), **common)  # fmt: skip
+        numbers.add(run.run_id, "part", "mean_power_w", Estimate(
+            row["mean_power_w"], row["mean_lo"], row["mean_hi"], "W", row["n"], None, method, row["reason"]), **common)  # fmt: skip
 
 
 def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:

@@ -6,7 +6,7 @@ import json
 
 import polars as pl
 
-from joulebook import schema
+from joulebook import duplicates, schema
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Stage
 
@@ -14,6 +14,9 @@ ORIGINS = ("training log", "benchmark log", "run table", "tracker")
 """Kinds of logs that tell of runs; the first kind that is there is believed."""
 
 RUN_NAME = "whole-log"
+
+MOST_NAMED = 32
+"""Runs of one file that are named one by one when another file holds them as well; the rest are counted."""
 
 
 def _work(context: Context) -> Numbers:
@@ -32,7 +35,27 @@ def _work(context: Context) -> Numbers:
                 )])  # fmt: skip
     frame = _with_steps(frame, context.store.table("steps"))
     context.store.replace("runs", frame)
+    _name_duplicates(logged, context.store.table("sources"), numbers)
     return numbers
+
+
+def _name_duplicates(logged: pl.DataFrame, sources: pl.DataFrame, numbers: Numbers) -> None:
+    """Say which runs several files of one kind hold; files of different kinds complete each other."""
+    told = logged.join(sources.select("source_id", "path", "adapter"), on="source_id", maintain_order="left")
+    for records in told.partition_by("adapter", maintain_order=True):
+        again = duplicates.runs(records).filter(~pl.col("kept")).unique(maintain_order=True)
+        paths = dict(records.select("source_id", "path").iter_rows())
+        for of_file in again.partition_by("source_id", maintain_order=True):
+            more = of_file.height - MOST_NAMED
+            for at, row in enumerate(of_file.head(MOST_NAMED).iter_rows(named=True), 1):
+                others = f" So are {more} more runs of this file." if at == MOST_NAMED and more > 0 else ""
+                path, kept = paths[row["source_id"]], paths[row["kept_source_id"]]
+                numbers.find(row["run_id"], [Finding(
+                    "duplicate-run", Severity.WARNING, path,
+                    f"Run {row['run_id']} is in {path} and in {kept}: one execution told twice, counted once, as {kept} tells it."
+                    f"{others} Take a copy or backup out of the study if it is one.",
+                    {"run_id": row["run_id"], "path": path, "kept": kept},
+                )])  # fmt: skip
 
 
 def _configured(context: Context, logged: pl.DataFrame) -> pl.DataFrame:
@@ -76,6 +99,8 @@ def _of_logs(logged: pl.DataFrame) -> pl.DataFrame:
 def _whole_log(context: Context) -> pl.DataFrame:
     """Return one run per host over all of its power readings."""
     spans = context.store.power_spans()
+    if spans.is_empty():
+        spans = context.store.power_spans(parts=True)
     several = spans.height > 1
     name = pl.format("{}-{}", pl.lit(RUN_NAME), "host") if several else pl.lit(RUN_NAME)
     return schema.conform(spans.with_columns(run_id=name, origin=pl.lit(WHOLE_LOG), labels=pl.lit("{}")), "runs")

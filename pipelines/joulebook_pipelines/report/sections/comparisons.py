@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook_pipelines.report import pictures, shown
-from joulebook_pipelines.report.blocks import Block, Column, Section, Table
+from joulebook.plots.decomposition import PARTS
+from joulebook_pipelines.report import comparison_pictures as pictures
+from joulebook_pipelines.report import shown
+from joulebook_pipelines.report.blocks import Block, Column, Fold, Items, Section, Table
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.source import Source
 
+_HOW = (
+    "Brackets are 95 % intervals. p is the chance of such a difference without any effect, corrected for the number of "
+    "changes. The parts add up to the effect: the same energy comes from time taken and power drawn."
+)
 _CURVES = ("step_time_s", "energy_per_token_j", "tokens_to_target", "energy_to_target_j", "mean_power_w")
 
 
@@ -34,9 +40,10 @@ def changes(source: Source, budget: Budget) -> Section | None:
     blocks: list[Block] = []
     for name in rows["campaign"].unique(maintain_order=True):
         of = rows.filter(pl.col("campaign") == name).sort("scope", "position")
-        picture = pictures.changes(source, budget, name)
-        blocks += [picture] if picture else []
-        blocks.append(_changes(of, name))
+        parts = source.rows("decompositions").filter(pl.col("campaign") == name)
+        drawn = (pictures.changes(source, budget, name), pictures.decomposition(source, budget, name))
+        blocks += [p for p in drawn if p]
+        blocks += [_changes(of, parts, name), Fold("Each comparison in words", [_words(of)])]
     return Section("changes", "What did each change save?", blocks)
 
 
@@ -53,7 +60,7 @@ def _spots(source: Source, name: str) -> Table:
 
 
 def _settings(rows: pl.DataFrame, name: str) -> Table:
-    columns, cells = [Column(rows["knob"][0] or "setting"), Column("runs")], []
+    columns, cells = [Column((rows["knob"][0] or "setting").replace("_", " ")), Column("runs")], []
     for metric in _CURVES:
         if rows[metric].is_null().all():
             continue
@@ -66,24 +73,35 @@ def _settings(rows: pl.DataFrame, name: str) -> Table:
     return Table(columns, made, f"{name}: one row a setting.", f"settings-{name}")
 
 
-def _changes(rows: pl.DataFrame, name: str) -> Table:
+def _words(rows: pl.DataFrame) -> Items:
+    told = rows.filter(pl.col("reason").fill_null("") != "").iter_rows(named=True)
+    return Items([f"{r['position']} {r['change']}, {r['scope']}: {r['reason']}." for r in told])
+
+
+def _changes(rows: pl.DataFrame, parts: pl.DataFrame, name: str) -> Table:
+    known = [p for p in PARTS if p in set(parts["part"])]
     made, metrics = [], rows["metric"].unique().drop_nulls().to_list()
     one = metrics[0] if len(metrics) == 1 else ""
     unit = shown.unit_for(one, [*rows["before"], *rows["after"]]) if one else shown.Unit("")
+    of_effect = {(r["position"], r["scope"], r["part"]): r for r in parts.iter_rows(named=True)}
     for r in rows.iter_rows(named=True):
         why = "" if one else f"{shown.metric(r['metric'] or '').label}. "
+        why += (r["reason"] or "") if r["verdict"] == "refused" else ""
+        split = (of_effect.get((r["position"], r["scope"], p), {}) for p in known)
         made.append([
             str(r["position"]), r["change"], r["scope"],
             shown.number(r["before"], unit=unit, reason="–"), shown.number(r["after"], unit=unit, reason="–"),
             shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason="–"),
-            _chance(r["p_value"]), r["verdict"] or "", why + (r["reason"] or ""),
+            *(shown.ratio(p.get("effect_ratio"), p.get("effect_lo"), p.get("effect_hi"), reason="–") for p in split),
+            _chance(r["p_value"]), r["verdict"] or "", why,
         ])  # fmt: skip
     columns = [
         Column("#"), Column("change"), Column("boundary"), Column("before", unit.name), Column("after", unit.name),
-        Column("effect", "%"), Column("p (corrected)"), Column("verdict"), Column("why"),
+        Column("effect", "%"), *(Column(f"of it {PARTS[p]}", "%") for p in known),
+        Column("chance (p)"), Column("verdict"), Column("why refused"),
     ]  # fmt: skip
     about = f" {shown.metric(one).label[:1].upper()}{shown.metric(one).label[1:]}." if one else ""
-    return Table(columns, made, f"{name}: after / before − 1 at each boundary.{about}", f"changes-{name}")
+    return Table(columns, made, f"{name}: after / before − 1 at each boundary.{about} {_HOW}", f"changes-{name}")
 
 
 def _chance(p_value: float | None) -> str:

@@ -85,7 +85,7 @@ def _basis(source: Source) -> Markup:
         if value is not None:
             told = f", {known}" if known else ""
             parts.append(Markup("{} {}{} (<code>{}</code>{})").format(word, value, unit, path, told))
-    intro = "Brackets hold the 95 % interval. Raised numbers lead to findings that touch a number."
+    intro = "± and brackets are the 95 % interval. Raised numbers lead to findings that touch a number."
     if not parts:
         return Markup("{} No emissions or cost without <code>[site]</code> in study.toml.").format(intro)
     return Markup("{} Factors from study.toml: {}.").format(intro, Markup("; ").join(parts))

@@ -30,7 +30,8 @@ def build(source: Source, budget: Budget) -> Section:
     if scopes:
         long = len(scopes.rows) > SHORT
         blocks.append(Fold("Energy at each boundary", [scopes], anchor="boundaries") if long else scopes)
-    blocks += [waste] if waste else []
+    if waste:
+        blocks.append(Fold("Waste", [waste], anchor="waste") if len(waste.rows) > SHORT else waste)
     phases, devices = _phases(source), _devices(source)
     if phases:
         blocks.append(Fold("Energy of the phases", [phases], anchor="phases"))
@@ -96,15 +97,18 @@ def _scopes(source: Source) -> Table | None:
 
 def _waste(source: Source) -> Table | None:
     rows = _rows(source, pl.col("metric").is_in(shown.WASTE), pl.col("device") == "", pl.col("phase") == "")
+    looked, rows = rows.height, rows.filter(pl.col("value").is_null() | (pl.col("value") > 0))
     if rows.is_empty():
         return None
+    rows = rows.sort("value", descending=True, nulls_last=True, maintain_order=True) if rows.height > SHORT else rows
+    none = f" In {looked - rows.height} more places there was none." if looked > rows.height else ""
     unit = shown.unit_for("energy_j", rows["value"].to_list())
     made = [
         [r["run_id"], shown.metric(r["metric"]).label, r["scope"], cell(source, r, unit), r["method"] or ""]
         for r in rows.head(ROWS_SHOWN).iter_rows(named=True)
     ]
     columns = [Column("run"), Column("waste"), Column("boundary"), Column("energy", unit.name), Column("how")]
-    return Table(columns, made, f"Energy that made no progress.{_more(rows.height)}", "table-waste")
+    return Table(columns, made, f"Energy that made no progress.{_more(rows.height)}{none}", "table-waste")
 
 
 def _phases(source: Source) -> Table | None:

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from joulebook_pipelines.report.blocks import Block, Items, Text
-from joulebook_pipelines.report.footnotes import EXAMPLES, Group, evidence
+from joulebook_pipelines.report.footnotes import EXAMPLES, SUBJECTS, Group, evidence
 from joulebook_pipelines.report.source import Source
 
 SIGNS = {"error": "✖", "warning": "▲", "note": "ℹ"}
@@ -17,7 +17,7 @@ _PROOFS = 5
 
 
 def blocks(source: Source, groups: Sequence[Group]) -> list[Block]:
-    """Return the groups as blocks with their anchors."""
+    """Return the groups as blocks with their anchors: one entry a code, with the list of what it is about."""
     paths = dict(source.rows("sources").select("source_id", "path").iter_rows())
     made: list[Block] = []
     for group in groups:
@@ -27,11 +27,27 @@ def blocks(source: Source, groups: Sequence[Group]) -> list[Block]:
         )  # fmt: skip
         made.append(Text(head, kind="finding-head"))
         made.append(Items([_one(f, paths) for f in group.findings[:EXAMPLES]]))
-        more = len(group.findings) - EXAMPLES
-        if more > 0:
-            command = Markup("<code>joulebook findings STUDY</code>")
-            made.append(Text(Markup("… and {} more of this kind: {}").format(more, command), kind="more"))
+        others = group.findings[EXAMPLES:]
+        if others:
+            made.append(Text(_subjects(group.findings[0], others), kind="more"))
     return made
+
+
+def _subjects(told: dict[str, Any], others: Sequence[dict[str, Any]]) -> Markup:
+    """Return what the other findings of a group are about."""
+    names = list(dict.fromkeys(n for f in others if (n := _about(f)) != _about(told)))
+    more = len(names) - SUBJECTS
+    listed = ", ".join(names[:SUBJECTS]) + (f" and {more} more" if more > 0 else "")
+    again = sum(_about(f) == _about(told) for f in others)
+    parts = [p for p in (f"{again} more of it" if again else "", f"the same for {listed}" if listed else "") if p]
+    command = Markup("<code>joulebook findings STUDY</code>")
+    return Markup("… {}. Each in full: {}.").format("; ".join(parts), command)
+
+
+def _about(finding: dict[str, Any]) -> str:
+    """Return what a finding is about, with its run where the subject does not name it."""
+    subject, run = finding["subject"] or "", finding["run_id"] or ""
+    return subject if not run or run in subject else f"{run}: {subject}" if subject else run
 
 
 def _one(finding: dict[str, Any], paths: dict[int, str]) -> Markup:
@@ -40,17 +56,20 @@ def _one(finding: dict[str, Any], paths: dict[int, str]) -> Markup:
     lines = next((proof[k] for k in ("lines", "line", "first_line") if k in proof), None)
     if lines is not None:
         where.append(f"line {_value(lines)}")
-    touched = f"run {finding['run_id']}" if finding["run_id"] else ""
-    touched += "".join(f", {proof[k]}" for k in ("scope", "metric") if proof.get(k))
-    rest = [f"{k} {_value(v)}" for k, v in proof.items() if k not in {"lines", "line", "first_line", "scope", "metric"}]
-    text = Markup("<b>{}</b>: {}").format(finding["subject"], finding["message"])
-    tail = " · ".join(p for p in (" ".join(where), touched.strip(", "), ", ".join(rest[:_PROOFS])) if p)
+    touched = ", ".join(str(proof[k]) for k in ("scope", "metric") if proof.get(k))
+    rest = [
+        f"{k.replace('_', ' ')} {_value(v)}"
+        for k, v in proof.items()
+        if k not in {"lines", "line", "first_line", "scope", "metric"}
+    ]
+    text = Markup("<b>{}</b>: {}").format(_about(finding), finding["message"])
+    tail = " · ".join(p for p in (" ".join(where), touched, ", ".join(rest[:_PROOFS])) if p)
     return text + (Markup(' <span class="proof">{}</span>').format(tail) if tail else Markup(""))
 
 
 def _value(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.5g}"
+        return f"{value:.3g}"
     if isinstance(value, list):
         return ", ".join(map(_value, value[:_PROOFS])) + (" …" if len(value) > _PROOFS else "")
     text = str(value)

@@ -79,7 +79,7 @@ def _table(source: Source) -> Table:
         by = max(abs(most["lo"] or 0.0), abs(most["hi"] or 0.0)) if most else None
         covered = shown.number((row or {}).get("coverage_ratio"), unit=shown.Unit("%", 0.01), reason="not known")
         made.append(
-            [run, scope, cell(source, row, unit), covered, part, shown.number(by, unit=unit, reason="no parts known")]
+            [run, scope, cell(source, row, unit), covered, part, shown.width(by, unit=unit, reason="no parts known")]
         )
     columns = [
         Column("run"), Column("boundary"), Column("energy", unit.name), Column("time covered by readings", "%"),
@@ -97,7 +97,7 @@ def _parts(source: Source) -> list[Block]:
             continue
         unit = shown.unit_for("energy_j", rows["hi"].to_list() + rows["lo"].to_list())
         made = [
-            [r["part"], shown.number(r["lo"], unit=unit), shown.number(r["hi"], unit=unit)]
+            [r["part"], shown.width(r["lo"], unit=unit), shown.width(r["hi"], unit=unit)]
             for r in rows.iter_rows(named=True)
         ]
         columns = [Column("part"), Column("lower by", unit.name), Column("higher by", unit.name)]

@@ -15,6 +15,8 @@ from joulebook_pipelines.report.sections import findings
 from joulebook_pipelines.report.source import Source
 
 WORDS = {"good": "good", "doubt": "look", "bad": "bad", "none": "not checked"}
+EXPECTED = ("not-applicable",)
+"""Rules by which a format itself says that it has nothing to tell in a cell: counted, not alarming."""
 RULES_SHOWN = 20
 """Kinds of reject that are listed."""
 
@@ -34,7 +36,13 @@ def build(source: Source) -> Section:
     other = source.footnotes.on("other")
     if other:
         tiles.append(
-            _made(source, "everything else", "other", State("good", f"{_plural(len(other), 'kind')} of finding"), other)
+            _made(
+                source,
+                "analysis",
+                "other",
+                State("good", f"{_plural(len(other), 'remark')} on comparisons and methods"),
+                other,
+            )
         )
     lead = Text("Each tile opens what was found: where, what it does to which number, and what to do.")
     return Section("trust", "Can I trust the data?", [lead, Tiles(tiles)])
@@ -84,9 +92,14 @@ def _rejects(source: Source) -> State:
     columns = [Column(c) for c in ("file", "rule", "rejected", "first at line", "its text")]
     rest = kinds.height - RULES_SHOWN
     caption = "Rejected cells by rule." + (f" {rest} more kinds: joulebook rejects STUDY." if rest > 0 else "")
-    return State(
-        "doubt", f"{_plural(rows.height, 'cell')} or lines set aside", (Table(columns, made, caption, "rejects"),)
+    table = Table(columns, made, caption, "rejects")
+    bad = rows.filter(~pl.col("rule").is_in(EXPECTED)).height
+    fillers = (
+        f"{_plural(rows.height - bad, 'cell')} marked as not applicable by the format" if rows.height > bad else ""
     )
+    if not bad:
+        return State("good", f"every reading was read; {fillers}", (table,))
+    return State("doubt", f"{_plural(bad, 'cell')} or lines set aside" + (f"; {fillers}" if fillers else ""), (table,))
 
 
 def _gaps(source: Source) -> State:

@@ -1,0 +1,50 @@
+"""Doubts about a whole ``nvidia-smi --query-gpu`` table, from its header and from a pass over it."""
+
+from __future__ import annotations
+
+from joulebook import rules
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs.contract import Log
+from joulebook_pipelines.logs.nvidia_query import Layout
+from joulebook_pipelines.logs.stamps import Localiser
+
+
+def about(log: Log, layout: Layout, header_at: int | None) -> tuple[Finding, ...]:
+    """Return what the header shows: no power, or no header."""
+    found = []
+    if layout.power is None and not any(f.quantity == "power_w" for f in layout.fields):
+        found.append(Finding(
+            "no-power-column", Severity.WARNING, log.name,
+            "The log has no power.draw column: it says nothing about energy. Utilisation and temperature are read.",
+            {"columns": list(layout.headers)},
+        ))  # fmt: skip
+    if header_at is None:
+        found.append(Finding(
+            "header-missing", Severity.NOTE, log.name,
+            "The file has no header; its columns are read by position as study.toml says.", {"columns": dict(log.options.columns)},
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def afterwards(log: Log, clock: Localiser, *, over_limit: int, incomplete_ticks: int) -> tuple[Finding, ...]:
+    """Return what a whole pass has shown: excursions above the limit, rounds left out, an hour that came twice."""
+    found = []
+    if over_limit:
+        found.append(Finding(
+            "above-power-limit", Severity.NOTE, log.name,
+            f"{over_limit} readings lie above the power limit, by up to {rules.LIMIT_FACTOR} times: short excursions are real and kept.",
+            {"readings": over_limit},
+        ))  # fmt: skip
+    if incomplete_ticks:
+        found.append(Finding(
+            "incomplete-ticks", Severity.WARNING, log.name,
+            f"{incomplete_ticks} sampling rounds lack a card's line and were left out; the order of lines names the card, so a "
+            "round with a missing line cannot be told apart.", {"rounds": incomplete_ticks},
+        ))  # fmt: skip
+    if clock.unresolved_hours:
+        found.append(Finding(
+            "repeated-hour", Severity.WARNING, log.name,
+            f"{clock.unresolved_hours} stamps lie in the hour that comes twice when summer time ends; they were read as the first pass.",
+            {"stamps": clock.unresolved_hours},
+        ))  # fmt: skip
+    return tuple(found)
