@@ -81,7 +81,9 @@ def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: fl
     c = curve(fast, sensor)
     limit = max(slow.period_s, sensor.window_s, sensor.lag_s)
     span = float(np.ptp(slow.time_s)) / 2
-    noise, floor = align_noise.Noise(1.0, 0.0, np.zeros(0)), align_noise.floor_s(sensor, fast)
+    noise = align_noise.Noise(1.0, 0.0, np.zeros(0))
+    # a counter's rounding, not the model, limits what it tells of drift
+    floor = 0.0 if slow.kind == COUNTER else align_noise.floor_s(sensor, fast)
     best: tuple[float, float, float] | None = None
     done = False
     for step in range(STEPS):

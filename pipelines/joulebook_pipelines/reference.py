@@ -12,6 +12,9 @@ from joulebook import schema
 from joulebook_pipelines import config_reference, console
 from joulebook_pipelines.adapters import ADAPTERS
 
+FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
+"""Files with golden outcomes, one folder an adapter; the pages are made in a checkout, where the tests are."""
+
 _TYPES = {
     pl.String: "text",
     pl.Int64: "whole number",
@@ -43,15 +46,24 @@ def tables() -> str:
 def formats() -> str:
     """Return the page about the formats that are read."""
     rows = [
-        f"| `{a.name}` | {a.title} | {a.yields} | {'needed' if a.needs_zone else ''} |"
+        f"| `{a.name}` | {a.title} | {a.yields} | {'needed' if a.needs_zone else ''} | {_proof(a.name)} |"
         for a in sorted(ADAPTERS, key=lambda a: a.name)
     ]
     return "\n".join([
         "# Formats that are read\n",
         "Each file is recognised by its content; exactly one adapter must claim it. Where stamps carry no offset, the study must name a "
-        "time zone. This page is made from the code; every row is held by golden files.\n",
-        "| adapter | written by | yields | timezone |", "| --- | --- | --- | --- |", *rows, "",
+        "time zone. This page is made from the code and the tests: the last column counts the files in `tests/fixtures/` whose outcome, "
+        "read or refused, a golden file holds.\n",
+        "| adapter | written by | yields | timezone | proved by |", "| --- | --- | --- | --- | --- |", *rows, "",
     ])  # fmt: skip
+
+
+def _proof(adapter: str) -> str:
+    """Return how many files prove an adapter: those read, and those refused by name."""
+    goldens = sorted((FIXTURES / adapter).glob("*.golden.json"))
+    refused = sum('"refused":' in g.read_text(encoding="utf-8") for g in goldens)
+    read = len(goldens) - refused
+    return f"{read} read" + (f", {refused} refused" if refused else "")
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -310,7 +310,7 @@ def test_convergence_has_a_panel_for_the_marginal_cost_where_known():
     assert len(plots.convergence(curve.drop("marginal_j")).child_axes) == 1
 
 
-def test_arrow_marks_a_marginal_cost_without_an_upper_end():
+def test_triangle_marks_a_marginal_cost_without_an_upper_end():
     curve = pl.DataFrame(
         {
             "energy_j": [1e6, 2e6],
@@ -321,7 +321,7 @@ def test_arrow_marks_a_marginal_cost_without_an_upper_end():
         }
     )
     panel = plots.convergence(curve).child_axes[1]
-    arrows = [line for line in panel.lines if "arrow" in str(line.get_marker())]
+    arrows = [line for line in panel.lines if line.get_marker() == "^"]
     assert [len(a.get_xdata()) for a in arrows] == [1]
 
 

@@ -237,13 +237,14 @@ def test_entities_of_xml_are_never_expanded(adapter: str, raw: bytes, tmp_path: 
     assert Path("/etc/hostname").read_text().strip() not in told or not told
 
 
-def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:
-    """A quarter of a gigabyte from some kilobytes: more than any log is packed."""
+def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Megabytes from some bytes: more than any log is packed."""
+    monkeypatch.setattr(text, "LEAST_BOMB_BYTES", 1 << 20)
     path = tmp_path / "bomb.jsonl.zst"
     with zstandard.open(path, "wb") as file:
         file.write(b'{"time": "2026-11-02T09:00:00Z", "step": 1, "loss": 1.0}\n')
-        for _ in range(17):
-            file.write(bytes(1 << 24))
+        for _ in range(8):
+            file.write(bytes(1 << 20))
     assert path.stat().st_size < 1 << 16
     with pytest.raises(LogRefusedError, match="expands"):
         for _ in text.blocks(path, text.head(path, path.name)):

@@ -61,6 +61,10 @@ def rows_of_everything():
         "sweet_spots": [{"sweep": "b", "objective": "energy_to_target_j", "x": 32.0, "x_lo": 20.0, "x_hi": 50.0, "value": 2e6, "status": "found"}],
         "changes": [{"campaign": "c", "position": 1, "change": "p", "scope": "board", "metric": "energy_per_token_j", "before": 2.0, "after": 1.8,
                      "effect_ratio": -0.1, "effect_lo": -0.12, "effect_hi": -0.08, "verdict": "saves"}],
+        "decompositions": [{"campaign": "c", "position": 1, "change": "p", "scope": "board", "part": p, "effect_ratio": e} for p, e in (("duration", -0.15), ("power-level", 0.05))],
+        "drivers": [{"run_id": "r1", "scope": "board", "device": "gpu:0", "driver": d, "share_ratio": s} for d, s in (("utilization_ratio", 0.7), ("unexplained", 0.3))],
+        "convergence": [{"run_id": "r1", "scope": "board", "step": 60 * i, "end_utc": at(240 * i), "energy_j": 168e3 * i, "loss": 3.0 / i, "marginal_j": 1e5 * i}
+                        for i in (1, 2)],
         "findings": [{"run_id": "r1", "stage": "energy", "code": "gap-not-bridged", "severity": "warning", "subject": "gpu:0", "message": "m",
                       "evidence": "{}"}],
     }  # fmt: skip

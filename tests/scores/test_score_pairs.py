@@ -176,7 +176,7 @@ def test_wall_plug_against_counter_of_the_processor(score: Any) -> None:
         )
         line = calibrate.fit(rows, reading_scope="package", reference_scope="node")
         refused += line.status == "refused"
-        plugged = rows["reference_w"].max() > 0
+        plugged = bool((rows["reference_w"] > 0).any())
         if plugged:
             score.row(
                 "calibration",

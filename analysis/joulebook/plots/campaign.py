@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from joulebook.plots import style as look
 
 _MINUS = str.maketrans("-", "−")
-_LINES = 3
+_LINES = 4
 """Lines of a reason that fit a bar."""
 
 
@@ -60,7 +60,7 @@ def campaign(changes: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     width = (1.0 - 0.05 * (len(parts) - 1)) / len(parts)
     for i, rows in enumerate(parts):
         panel = ax.inset_axes((i * (width + 0.05), 0.0, width, 1.0))
-        _waterfall(panel, rows, names=i == 0, reason_length=68 // len(parts))
+        _waterfall(panel, rows, names=i == 0, reason_length=56 // len(parts))
     ax.set_title(changes["campaign"][0], pad=18)
     return ax
 

@@ -70,15 +70,10 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
         made[0].plot(x, rows["loss_smooth"], color=look.BLUE, linewidth=1.6)
     made[0].set_ylabel("training loss")
     if stop_j is not None:
-        made[0].text(
-            stop_j / scale,
-            0.95,
-            " from here on dearer and dearer",
-            transform=made[0].get_xaxis_transform(),
-            va="top",
-            fontsize=8,
-            color=look.INK,
-        )
+        made[0].annotate(
+            "from here on each unit of loss costs more", (stop_j / scale, 0.95), (5, 0), fontsize=8, color=look.INK, va="top",
+            xycoords=made[0].get_xaxis_transform(), textcoords="offset points",
+        )  # fmt: skip
     if marginal:
         _marginal(made[1], rows, scale)
     made[-1].set_xlabel(f"cumulative energy [{unit}]")
@@ -86,7 +81,7 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
 
 
 def _marginal(ax: Axes, rows: pl.DataFrame, scale: float) -> None:
-    """Draw the marginal cost with its interval; an arrow upwards where the loss may not have fallen at all."""
+    """Draw the marginal cost with its interval; a triangle where the loss may not have fallen at all."""
     some = rows.drop_nulls("marginal_j")
     cost, unit = look.energy_unit(float(some["marginal_j"].max() or 0.0))  # type: ignore[arg-type]
     x, y = some["energy_j"].to_numpy() / scale, some["marginal_j"].to_numpy() / cost
@@ -96,7 +91,7 @@ def _marginal(ax: Axes, rows: pl.DataFrame, scale: float) -> None:
         opened = ~np.isfinite(high)
         ends = np.nan_to_num(np.clip(np.stack([y - low, np.where(opened, 0.0, high - y)]), 0.0, None))
         ax.errorbar(x, y, yerr=ends, fmt="none", ecolor=look.VERMILLION, elinewidth=0.9, capsize=2)
-        ax.plot(x[opened], y[opened], marker=r"$\uparrow$", linestyle="", color=look.VERMILLION, markersize=9)
+        ax.plot(x[opened], y[opened], marker="^", linestyle="", color=look.VERMILLION, markersize=7)
     ax.set_ylabel(f"marginal cost\n[{unit} per\nunit of loss]", fontsize=9)
     if (y > 0).all() and y.max() / y.min() > _WIDE:
         ax.set_yscale("log")

@@ -134,16 +134,11 @@ def _optimum(made: list[Axes], rows: pl.DataFrame, spot: dict[str, Any]) -> None
         if low is not None and high is not None and math.isfinite(low) and math.isfinite(high):
             each.axvspan(low, high, color=look.ORANGE, alpha=0.20, linewidth=0, zorder=0.2)
         each.axvline(x, color=look.ORANGE, linewidth=1.4, linestyle="-" if status == "found" else (0, (4, 3)))
-    words = {"found": f" best near {x:.3g}", "flat": " flat: no setting here is better", "edge": " at the edge"}
-    panel.text(
-        x,
-        0.95,
-        words.get(status, f" {status}"),
-        transform=panel.get_xaxis_transform(),
-        va="top",
-        fontsize=9,
-        color=look.INK,
-    )
+    words = {"found": f"best near {x:.3g}", "flat": "flat: no setting here is better", "edge": "at the edge"}
+    panel.annotate(
+        words.get(status, status), (x, 0.95), (5, 0), fontsize=9, color=look.INK, va="top",
+        xycoords=panel.get_xaxis_transform(), textcoords="offset points",
+    )  # fmt: skip
     if status == "edge":
         right = abs(x - float(rows["x"].max() or x)) < abs(x - float(rows["x"].min() or x))  # type: ignore[arg-type]
         panel.annotate(

@@ -46,6 +46,7 @@ from joulebook_pipelines.adapters import (
     training_csv,
     training_jsonl,
     turbostat,
+    turbostress,
     vtune_tasks,
 )
 from joulebook_pipelines.logs.contract import Adapter
@@ -94,6 +95,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     training_csv.ADAPTER,
     training_jsonl.ADAPTER,
     turbostat.ADAPTER,
+    turbostress.ADAPTER,
     vtune_tasks.ADAPTER,
 )
 """In the order of the table of formats."""

@@ -65,7 +65,7 @@ def _window(moments: Any) -> tuple[datetime, datetime] | None:
         wall = pair[0] if isinstance(pair, list) and pair else None
         if isinstance(wall, bool) or not isinstance(wall, int | float) or not math.isfinite(wall):
             return None
-        moment = phase_log.moment(round(wall * 1e9))
+        moment = phase_log.moment(round(wall * 1e6) * 1000)
         if moment is None:
             return None
         ends.append(moment)

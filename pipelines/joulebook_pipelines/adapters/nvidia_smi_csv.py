@@ -276,7 +276,8 @@ def _refuse_hidden_devices(log: Log, layout: nvidia_query.Layout, form: stamps.S
         names = ", ".join(f'"gpu:{i}"' for i in range(count))
         raise LogRefusedError(
             f"{log.name}: {count} lines share each sampling round but no column names the card; add devices = [{names}] to this "
-            "[[source]] if the lines of a round always come in that order, or log again with index in the query"
+            '[[source]] if the lines of a round always come in that order, device = "gpu:0" if they are of one card, or log again with '
+            "index in the query"
         )
 
 

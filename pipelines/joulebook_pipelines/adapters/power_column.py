@@ -38,7 +38,7 @@ def _sniff(head: Head) -> bool:
     if _title(head) or any(c.endswith("W") for c in powers):
         return all(_POWER.match(c) or _MISSING.match(c) or _TITLE.match(c) or " " in c for c in cells)
     # Whole numbers alone are counters, stamps or steps rather than powers.
-    return len(powers) == len(cells) and all("." in c for c in powers)
+    return all("." in c for c in powers) and all(_POWER.match(c) or _MISSING.match(c) for c in cells)
 
 
 def _parse(log: Log) -> Iterator[Part]:

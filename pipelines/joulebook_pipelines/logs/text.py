@@ -33,6 +33,9 @@ LONGEST_LINE = 1 << 22
 LARGEST_EXPANSION = 400
 """A text log compresses 5 to 100 times; beyond this a compressed file is taken for a bomb."""
 
+LEAST_BOMB_BYTES = 1 << 28
+"""What unpacks to less than 256 MiB is no danger, however well it was packed."""
+
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
 
@@ -151,7 +154,7 @@ def blocks(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[Block]:
     held: Block | None = None
     try:
         with open_bytes(path) as file:
-            most = max(LARGEST_EXPANSION * path.stat().st_size, 1 << 28)
+            most = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES)
             for piece in _whole_lines(_bounded(_utf8_pieces(file, head_.encoding, size), most, head_.name)):
                 if held is not None and not piece.endswith(b"\n") and piece.find(b"\n") < 0:
                     # A last line without end is judged beside its neighbours, so it comes in one block with them.
@@ -203,7 +206,7 @@ def pieces(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     LogRefusedError
         A compressed file is damaged or expands beyond :data:`LARGEST_EXPANSION`.
     """
-    largest, seen = max(LARGEST_EXPANSION * path.stat().st_size, 1 << 28), 0
+    largest, seen = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES), 0
     try:
         with open_bytes(path) as file:
             for piece in _utf8_pieces(file, head_.encoding, size):

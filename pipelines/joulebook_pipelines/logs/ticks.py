@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 APART = 5.0
 """Steps between ticks are at least this much longer than steps inside one; otherwise the lines are of one device."""
 
+INSIDE_US = 50_000
+"""Steps inside a tick are shorter [µs]: one call reads all cards, at some 5 to 30 ms each; longer steps are a poll of one."""
+
+MOST_CARDS = 16
+"""No machine holds more cards; a longer row of lines is one card in bursts."""
+
+REGULAR = 0.5
+"""Share of the ticks that hold the usual number of lines; with less, the long steps are hiccups in a log of one device."""
+
 
 def lines_per_tick(stamps_us: Sequence[int]) -> int:
     """Return how many lines a tick has, from the first stamps of a file: 1 for a single device.
@@ -30,7 +39,12 @@ def lines_per_tick(stamps_us: Sequence[int]) -> int:
     if starts is None:
         return 1
     sizes = np.diff(np.flatnonzero(np.concatenate(([True], starts))))
-    return int(np.bincount(sizes).argmax()) if sizes.size else 1
+    if not sizes.size:
+        return 1
+    counts = np.bincount(sizes)
+    usual = int(counts.argmax())
+    inside = np.median(steps[~starts]) < INSIDE_US
+    return usual if inside and usual <= MOST_CARDS and counts[usual] >= REGULAR * sizes.size else 1
 
 
 def _starts(steps: NDArray[np.int64]) -> NDArray[np.bool_] | None:

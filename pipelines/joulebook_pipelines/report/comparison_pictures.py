@@ -69,7 +69,7 @@ def convergence(source: Source, budget: Budget, run: str, stop_j: float | None) 
     words = (
         f"Loss against energy of run {run}",
         f"Run {run}: loss against the energy spent so far at the {scope}; below, the energy of one unit of loss, with "
-        f"its 95 % interval. An arrow means that the loss may not have fallen at all.{line}",
+        f"its 95 % interval. A triangle means that the loss may not have fallen at all.{line}",
         f"Loss from {rows['loss'][0]:.3g} to {rows['loss'][-1]:.3g} over {rows.height} stretches of equal energy.",
     )
     return draw(

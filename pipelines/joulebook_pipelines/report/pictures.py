@@ -142,7 +142,7 @@ def _labelled(parts: pl.DataFrame, whole_j: float | None) -> pl.Series:
     unit = shown.unit_for("energy_j", [whole_j, *parts["energy_j"]])
     names = []
     for part, energy_j in parts.select("part", "energy_j").iter_rows():
-        names.append(f"{part} {energy_j / unit.size:.3g}")
+        names.append(f"{part} {energy_j / unit.size:#.3g}".rstrip("."))
     return pl.Series("part", names, dtype=pl.String)
 
 

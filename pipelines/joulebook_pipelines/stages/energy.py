@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 
 from joulebook import clock_error, energy
@@ -13,6 +14,9 @@ from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Num
 
 MOST_PARTS = 32
 """Parts of other readings that get a number of their own; a rack of sensors would bury the others."""
+
+SPAN_SLACK = 0.5
+"""Spans of energy follow each other closely; one that lacks leaves at least this share of a span open."""
 
 
 def _work(context: Context) -> Numbers:
@@ -33,7 +37,12 @@ def _measure_parts(context: Context, run: Run, numbers: Numbers) -> None:
     for power in readings.partition_by("device", "source_id", maintain_order=True)[:MOST_PARTS]:
         path, kind, device = power.select("path", "kind", "device").row(0)
         channels = pl.DataFrame({"kind": [kind], "window_s": pl.Series([None], dtype=pl.Float64)})
-        result = _integrated(power.drop("path", "kind"), run, channels, _ranges(context, power))
+        # An energy that was not told for a span is not known; the parts' powers jump too much for a line between them.
+        spans = power["span_s"].drop_nulls()
+        gap_s = SPAN_SLACK * float(np.median(spans)) if kind == "energy" and len(spans) else None
+        result = _integrated(
+            power.drop("path", "kind"), run, channels, _ranges(context, power), max_gap_s=gap_s or None
+        )
         row = result.frame.filter(pl.col("device") == device).row(0, named=True)
         method = f"{row['method']}; {path}; lies inside another reading and is never added"
         common = {"device": f"{device}@{path}" if several else device, "coverage_ratio": row["coverage_ratio"]}
@@ -70,7 +79,14 @@ def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
     numbers.find(run.run_id, result.findings)
 
 
-def _integrated(power: pl.DataFrame, run: Run, channels: pl.DataFrame, ranges: dict[str, float]) -> energy.Energy:
+def _integrated(
+    power: pl.DataFrame,
+    run: Run,
+    channels: pl.DataFrame,
+    ranges: dict[str, float],
+    *,
+    max_gap_s: float | None = None,
+) -> energy.Energy:
     kinds = set(channels["kind"])
     if kinds == {"counter"} and power["power_w"].null_count() == power.height:
         return energy.from_counter(power, start_utc=run.start_utc, end_utc=run.end_utc, range_j=ranges)
@@ -81,6 +97,7 @@ def _integrated(power: pl.DataFrame, run: Run, channels: pl.DataFrame, ranges: d
         end_utc=run.end_utc,
         kind="hold" if kinds == {"on-change"} else None,
         hold_edges=run.origin != WHOLE_LOG,
+        max_gap_s=max_gap_s,
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
     )
 

@@ -65,7 +65,9 @@ def _explained(run: Run, device: str, readings: pl.DataFrame, numbers: Numbers) 
     moving = [
         d
         for d in DRIVERS
-        if readings[d].null_count() < readings.height // 10 and readings[d].drop_nulls().n_unique() > 1
+        if d in readings.columns
+        and readings[d].null_count() < readings.height // 10
+        and readings[d].drop_nulls().n_unique() > 1
     ]
     seconds = (readings["ts_utc"].max() - readings["ts_utc"].min()).total_seconds() if readings.height else 0.0  # type: ignore[operator, union-attr]
     if not moving or seconds < LEAST_BINS * drivers.BIN_S:

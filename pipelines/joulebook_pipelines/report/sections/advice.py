@@ -61,16 +61,18 @@ def _waste(source: Source) -> list[Markup]:
 
 
 def _settings(source: Source) -> list[Markup]:
-    found = source.rows("sweet_spots").filter(pl.col("status") == "found").sort("sweep", "objective")
+    first = pl.col("objective") != "energy_to_target_j"
+    found = source.rows("sweet_spots").filter(pl.col("status") == "found").sort("sweep", first, "objective")
+    knobs = dict(source.rows("sweeps").select("sweep", "knob").drop_nulls().iter_rows())
     found = found.unique("sweep", keep="first", maintain_order=True)
     lines = []
     for r in found.iter_rows(named=True):
         at = copyable(shown.number(r["x"], r["x_lo"], r["x_hi"]))
         about = shown.number(r["value"], unit=shown.unit_for(r["objective"], [r["value"]]))
-        label = r["objective"].rsplit("_", 1)[0].replace("_", " ")
+        label, knob = shown.metric(r["objective"]).label, knobs.get(r["sweep"], "it").replace("_", " ")
         lines.append(
-            Markup("Sweep {}: set it near {}; {} is {} there (<a href='#sweeps'>curves</a>).").format(
-                r["sweep"], at, label, copyable(about)
+            Markup("Sweep {}: set {} near {}; {} is {} there (<a href='#sweeps'>curves</a>).").format(
+                r["sweep"], knob, at, label, copyable(about)
             )
         )
     return lines

@@ -86,19 +86,18 @@ def _changes(rows: pl.DataFrame, parts: pl.DataFrame, name: str) -> Table:
     of_effect = {(r["position"], r["scope"], r["part"]): r for r in parts.iter_rows(named=True)}
     for r in rows.iter_rows(named=True):
         why = "" if one else f"{shown.metric(r['metric'] or '').label}. "
-        why += (r["reason"] or "") if r["verdict"] == "refused" else ""
         split = (of_effect.get((r["position"], r["scope"], p), {}) for p in known)
         made.append([
             str(r["position"]), r["change"], r["scope"],
             shown.number(r["before"], unit=unit, reason="–"), shown.number(r["after"], unit=unit, reason="–"),
-            shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason="–"),
+            shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason=why + (r["reason"] or "–")),
             *(shown.ratio(p.get("effect_ratio"), p.get("effect_lo"), p.get("effect_hi"), reason="–") for p in split),
-            _chance(r["p_value"]), r["verdict"] or "", why,
+            _chance(r["p_value"]), r["verdict"] or "",
         ])  # fmt: skip
     columns = [
         Column("#"), Column("change"), Column("boundary"), Column("before", unit.name), Column("after", unit.name),
-        Column("effect", "%"), *(Column(f"of it {PARTS[p]}", "%") for p in known),
-        Column("chance (p)"), Column("verdict"), Column("why refused"),
+        Column("effect", "%"), *(Column(f"of it {PARTS[p][0]}", "%") for p in known),
+        Column("chance (p)"), Column("verdict"),
     ]  # fmt: skip
     about = f" {shown.metric(one).label[:1].upper()}{shown.metric(one).label[1:]}." if one else ""
     return Table(columns, made, f"{name}: after / before − 1 at each boundary.{about} {_HOW}", f"changes-{name}")

@@ -85,7 +85,7 @@ def _scopes(source: Source) -> Table | None:
         columns.append(Column(shown.metric(name).label, unit.name))
         cells.append(
             [
-                cell(source, r, unit) if r or s != "facility" else ""
+                cell(source, r, unit) if r or s != "facility" else shown.exact(None)
                 for r, (_, s) in zip(found, shown_places, strict=True)
             ]
         )

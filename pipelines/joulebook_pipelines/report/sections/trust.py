@@ -149,6 +149,7 @@ def _metric(source: Source, name: str, good: str, missing: str) -> State:
     refused = rows.filter(pl.col("value").is_null())["run_id"].n_unique()
     runs = known["run_id"].n_unique()
     summary = f"{good} in {runs} of {_plural(max(len(source.runs), runs), 'run')}"
+    summary += ", but not at every boundary" if refused else ""
     return State("doubt" if refused else "good", summary)
 
 

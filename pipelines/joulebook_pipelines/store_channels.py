@@ -1,0 +1,137 @@
+"""What can be asked of a store about channels, instruments and clocks: the questions of the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from joulebook import schema
+from joulebook_pipelines.store_reading import Reads
+from joulebook_pipelines.store_tables import quoted
+
+
+class ChannelReads(Reads):
+    """The questions about channels."""
+
+    def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
+        """Return the power readings of some channels (``source_id, device``) on their own clocks."""
+        self._con.register("wanted_channels", channels.to_arrow())
+        frame = self.sql(
+            """select r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j, r.energy_counter_j
+            from readings r join wanted_channels w on w.source_id = r.source_id and w.device = r.device
+            where r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null
+            order by r.device, r.ts_utc, r.line"""
+        )
+        self._con.unregister("wanted_channels")
+        return frame
+
+    def aligned_runs(self) -> pl.DataFrame:
+        """Return the runs with their times on the reference clock, in order of time."""
+        return self.sql("select * from aligned_runs order by start_utc, run_id")
+
+    def instruments(self, run_id: str) -> pl.DataFrame:
+        """Return the chosen channels of a run."""
+        return self.sql(
+            "select * from instruments where run_id = ? and chosen order by scope, source_id, device", [run_id]
+        )
+
+    def chosen_channels(self, run_id: str, scope: str) -> pl.DataFrame:
+        """Return what is known of the channels that a run's numbers of a scope are made from."""
+        return self.sql(
+            """select c.*, s.path, s.adapter, s.clock from instruments i
+            join channels c on c.source_id = i.source_id and c.device = i.device join sources s on s.source_id = i.source_id
+            where i.run_id = ? and i.scope = ? and i.chosen order by c.source_id, c.device""",
+            [run_id, scope],
+        )
+
+    def channels_within(self, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
+        """Return the channels that have power in a window of the reference clock, and what share of it they cover."""
+        return self.sql(
+            """with w as (select cast(? as timestamptz) as t0, cast(? as timestamptz) as t1),
+            seen as (select r.source_id, r.device, count(*) as n, sum(r.span_s) as span_s, min(r.ts_utc) as t_min, max(r.ts_utc) as t_max
+                from aligned_readings r, w
+                where (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+                    and r.ts_utc > w.t0 and r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint)) <= w.t1
+                group by r.source_id, r.device)
+            select s.host, c.scope, n.source_id, s.adapter, s.clock, n.device, c.period_s, c.kind, n.n,
+                least(1.0, case when n.span_s is not null then n.span_s
+                    when c.kind in ('on-change', 'counter') then epoch(n.t_max) - epoch(n.t_min)
+                    else n.n * coalesce(c.period_s, 0) end / (epoch(w.t1) - epoch(w.t0))) as coverage_ratio
+            from seen n join sources s on s.source_id = n.source_id
+            join channels c on c.source_id = n.source_id and c.device = n.device, w
+            order by s.host, c.scope, n.source_id, n.device""",
+            [start_utc.isoformat(), end_utc.isoformat()],
+        )
+
+    def witnesses(self, run_id: str, *, margin_s: float = 0.0) -> dict[tuple[str, str], pl.DataFrame]:
+        """Return the power of a run by instruments that were not chosen, by scope and file."""
+        frame = self.sql(
+            """select i.scope, s.path, r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j from instruments i
+            join sources s on s.source_id = i.source_id
+            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+            join aligned_runs u on u.run_id = i.run_id
+            where i.run_id = ? and not i.chosen and i.scope not in ('', 'part') and (r.power_w is not null or r.energy_j is not null)
+                and i.reason not like 'part of%'
+                and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
+            order by i.scope, s.path, r.device, r.ts_utc""",
+            [run_id, round(margin_s * 1e6), round(margin_s * 1e6)],
+        )
+        parts = frame.partition_by("scope", "path", as_dict=True, include_key=False, maintain_order=True)
+        return {(str(scope), str(path)): rows for (scope, path), rows in parts.items()}
+
+    def parts(self, run_id: str, *, margin_s: float = 0.0) -> pl.DataFrame:
+        """Return the power of a run's parts of other readings: ``path, kind, device, ts_utc, span_s`` and what was read."""
+        return self.sql(
+            """select s.path, c.kind, r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j, r.energy_counter_j, r.source_id
+            from instruments i join sources s on s.source_id = i.source_id
+            join channels c on c.source_id = i.source_id and c.device = i.device
+            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+            join aligned_runs u on u.run_id = i.run_id
+            where i.run_id = ? and i.scope = 'part'
+                and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+                and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
+            order by r.device, s.path, r.ts_utc, r.line""",
+            [run_id, round(margin_s * 1e6), round(margin_s * 1e6)],
+        )
+
+    def inlet_by_run(self) -> pl.DataFrame:
+        """Return ``run_id, inlet_c``: the mean inlet temperature of each run where it was logged."""
+        return self.sql(
+            """select u.run_id, avg(r.temperature_c) as inlet_c from aligned_runs u
+            join aligned_readings r on r.device = 'inlet' and r.temperature_c is not null
+                and r.ts_utc >= u.start_utc and r.ts_utc < u.end_utc group by u.run_id"""
+        )
+
+    def clock_half_s(self, clocks: Sequence[str]) -> float:
+        """Return the largest half width of the offsets of some clocks [s]; 0 for the reference and what is assumed."""
+        rows = self.table("alignments").filter(pl.col("clock").is_in(list(clocks)) & (pl.col("status") == "aligned"))
+        half = ((rows["offset_hi"] - rows["offset_lo"]) / 2).max()
+        return float(half) if isinstance(half, float) else 0.0
+
+    def power_spans(self, *, parts: bool = False) -> pl.DataFrame:
+        """Return ``host, start_utc, end_utc``: from the first to the last power reading of each host.
+
+        Parameters
+        ----------
+        parts
+            Of the parts of other readings instead, where a study holds nothing else.
+        """
+        scopes = "= 'part'" if parts else "not in ('', 'part')"
+        return self.sql(
+            f"""select s.host, min(r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint))) as start_utc,
+                max(r.ts_utc) as end_utc
+            from readings r join sources s on s.source_id = r.source_id
+            join channels c on c.source_id = r.source_id and c.device = r.device
+            where c.scope {scopes} and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+            group by s.host having count(*) > 1 or max(r.span_s) is not null order by s.host"""
+        )
+
+    def write_table(self, name: str, file: Path, form: str) -> Path:
+        """Write a table as a ``parquet``, ``csv`` or ``json`` file, without holding it in memory."""
+        schema.table(name)
+        options = {"parquet": "format parquet", "csv": "format csv, header", "json": "format json, array"}[form]
+        self._con.execute(f"""copy (select * from "{name}") to '{quoted(str(file))}' ({options})""")
+        return file

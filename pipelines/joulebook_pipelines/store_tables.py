@@ -1,0 +1,103 @@
+"""How the store's tables are made in DuckDB: from the schema, with comments; readings are kept narrow behind a view."""
+
+from __future__ import annotations
+
+import duckdb
+import polars as pl
+
+from joulebook import schema
+
+_TYPES = {
+    pl.String: "VARCHAR", pl.Int64: "BIGINT", pl.Int32: "INTEGER", pl.Float64: "DOUBLE", pl.Boolean: "BOOLEAN",
+}  # fmt: skip
+
+_VIEWS = """
+create view if not exists clock_maps as
+    select s.source_id, s.host, s.clock, s.adapter, a.anchor_utc,
+           case when a.status in ('aligned', 'assumed') then coalesce(a.offset_s, 0) else 0 end as offset_s,
+           case when a.status in ('aligned', 'assumed') then coalesce(a.drift_ppm, 0) else 0 end as drift_ppm
+    from sources s left join alignments a on a.clock = s.clock;
+create view if not exists aligned_readings as
+    select r.source_id, r.line, r.device, m.host, c.scope,
+           r.ts_utc - to_microseconds(cast(round(1e6 * m.offset_s + coalesce(m.drift_ppm, 0)
+               * (epoch_us(r.ts_utc) - coalesce(epoch_us(m.anchor_utc), epoch_us(r.ts_utc))) * 1e-6) as bigint)) as ts_utc,
+           r.ts_utc as clock_utc, r.* exclude (source_id, line, device, ts_utc)
+    from readings r join clock_maps m on m.source_id = r.source_id
+    left join channels c on c.source_id = r.source_id and c.device = r.device;
+create view if not exists aligned_runs as
+    select u.* replace (
+        u.start_utc - to_microseconds(cast(round(1e6 * coalesce(a.offset_s, 0) + coalesce(a.drift_ppm, 0)
+            * (epoch_us(u.start_utc) - coalesce(epoch_us(a.anchor_utc), epoch_us(u.start_utc))) * 1e-6) as bigint)) as start_utc,
+        u.end_utc - to_microseconds(cast(round(1e6 * coalesce(a.offset_s, 0) + coalesce(a.drift_ppm, 0)
+            * (epoch_us(u.end_utc) - coalesce(epoch_us(a.anchor_utc), epoch_us(u.end_utc))) * 1e-6) as bigint)) as end_utc)
+    from runs u left join alignments a on a.clock = u.host and a.status in ('aligned', 'assumed');
+"""
+"""True time = t − offset − drift·1e-6·(t − anchor); what was refused is left as it was measured."""
+
+READING_ROWS = "reading_rows"
+"""Where readings are kept; `readings` is a view of it."""
+
+
+def create(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the tables and views that are not there yet, with their comments."""
+    present = {r[0] for r in con.execute("select table_name from duckdb_tables()").fetchall()}
+    for table in schema.TABLES:
+        stored = READING_ROWS if table.name == "readings" else table.name
+        if stored in present:
+            continue
+        kept = [c for c in table.columns if table.name != "readings" or c.name not in schema.QUANTITY_NAMES]
+        columns = ", ".join(f'"{c.name}" {_sql_type(c.dtype)}' for c in kept)
+        con.execute(f'create table "{stored}" ({columns})')
+        if table.name == "readings":
+            _show_readings(con)
+            con.execute(f"""comment on view "readings" is '{quoted(table.doc)}'""")
+        else:
+            con.execute(f"""comment on table "{table.name}" is '{quoted(table.doc)}'""")
+            _comment_columns(con, table)
+    con.execute(_VIEWS)
+
+
+def _comment_columns(con: duckdb.DuckDBPyConnection, table: schema.Table) -> None:
+    for column in table.columns:
+        con.execute(f"""comment on column "{table.name}"."{column.name}" is '{quoted(column.doc)}'""")
+
+
+def _show_readings(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the view ``readings``: every quantity is a column, null where no source of the study has it.
+
+    Writing a column of nulls costs as much as one of numbers, and no log fills more than half of them; so the rows
+    are kept with the columns that occur, and the view adds the others.
+    """
+    stored = stored_columns(con)
+    shown = ", ".join(
+        f'"{c.name}"' if c.name in stored else f'cast(null as {_sql_type(c.dtype)}) as "{c.name}"'
+        for c in schema.table("readings").columns
+    )
+    con.execute(f"create or replace view readings as select {shown} from {READING_ROWS}")
+    _comment_columns(con, schema.table("readings"))
+
+
+def stored_columns(con: duckdb.DuckDBPyConnection) -> set[str]:
+    """Return the columns of readings that occur in the study."""
+    query = "select column_name from duckdb_columns() where table_name = ?"
+    return {r[0] for r in con.execute(query, [READING_ROWS]).fetchall()}
+
+
+def make_room(con: duckdb.DuckDBPyConnection, frame: pl.DataFrame) -> None:
+    """Add the columns of a frame of readings that no source had before."""
+    stored = stored_columns(con)
+    types = schema.table("readings").schema
+    fresh = [c for c in frame.columns if c not in stored]
+    for name in fresh:
+        con.execute(f'alter table {READING_ROWS} add column "{name}" {_sql_type(types[name])}')
+    if fresh:
+        _show_readings(con)
+
+
+def _sql_type(dtype: pl.DataType | type[pl.DataType]) -> str:
+    return "TIMESTAMPTZ" if dtype == schema.UTC else next(s for t, s in _TYPES.items() if dtype == t)
+
+
+def quoted(text: str) -> str:
+    """Return text as it stands between the quotes of an SQL literal."""
+    return text.replace("'", "''")

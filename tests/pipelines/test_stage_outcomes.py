@@ -1,0 +1,119 @@
+"""What the stages make of small studies whose numbers are known by hand."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from joulebook_pipelines import config, run
+from joulebook_pipelines.stages import phases
+from joulebook_pipelines.store import open_store
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
+
+ZONES = (
+    "time_s,package-0_uj,core_uj,uncore_uj,dram_uj\n0,0,0,0,0\n30,900000000,600000000,60000000,90000000\n"
+    "60,1800000000,1200000000,120000000,180000000\n"
+)
+CORE_ONLY = "time_s,core_energy_mj\n3,121300\n6,74200\n9,65100\n12,82400\n15,18446744073447458288\n18,99000\n"
+PHASES = """Timestamp,Phase,Runtime (s),GPU-0 Energy (mJ),GPU-1 Energy (mJ),CPU Energy (J)
+1772445600.0,model load,20.0,1000000,1200000,300
+1772445620.0,inference,5.0,400000,420000,60
+1772445625.0,inference,5.0,410000,430000,62
+1772445630.0,save,10.0,500000,520000,100
+"""
+
+
+@pytest.fixture
+def analysed(tmp_path):
+    """Analyse files as a study and return its results and findings."""
+
+    def work(files, source="", general='timezone = "UTC"'):
+        folder = tmp_path / "study"
+        folder.mkdir()
+        toml = f"[study]\n{general}\n"
+        for name, text in files.items():
+            (folder / name).write_text(text)
+            toml += f"[[source]]\npath = {json.dumps(name)}\n{source}\n"
+        (folder / "study.toml").write_text(toml)
+        result = run.analyse(config.load(folder), tmp_path / "out")
+        assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
+        with open_store(result.store) as store:
+            return store.results(), store.findings()
+
+    return work
+
+
+def _values(results, metric, **where):
+    rows = results.filter(pl.col("metric") == metric, *(pl.col(k) == v for k, v in where.items()))
+    return dict(rows.select(where.get("key", "device"), "value").iter_rows()) if rows.height else {}
+
+
+def test_parts_of_a_package_get_their_own_numbers_and_no_total(analysed):
+    results, _ = analysed({"rapl.csv": ZONES})
+    assert _values(results, "mean_power_w", scope="part") == pytest.approx({"cpu/core": 20.0, "cpu/uncore": 2.0})
+    assert _values(results, "energy_j", scope="package")[""] == pytest.approx(1800.0)
+    assert results.filter(pl.col("scope") == "part", pl.col("device") == "").is_empty()
+
+
+def test_an_energy_that_was_not_told_is_not_bridged_in_a_part(analysed):
+    results, _ = analysed({"rapl.csv": CORE_ONLY})
+    row = results.filter(pl.col("scope") == "part", pl.col("metric") == "energy_j").row(0, named=True)
+    assert row["value"] == pytest.approx(442.0)
+    assert row["coverage_ratio"] == pytest.approx(15 / 18)
+
+
+def test_phases_of_a_table_have_the_energies_that_it_gives(analysed):
+    results, _ = analysed({"phases.csv": PHASES})
+    board = results.filter(pl.col("scope") == "board", pl.col("phase") != "")
+    energy = dict(board.filter(pl.col("metric") == "phase_energy_j").select("phase", "value").iter_rows())
+    assert energy == pytest.approx({"model load": 2200.0, "inference": 1660.0, "save": 1020.0, "other": 0.0})
+    shares = board.filter(pl.col("metric") == "phase_share_ratio")["value"]
+    assert shares.sum() == pytest.approx(1.0, abs=1e-9)
+    assert set(board.filter(pl.col("phase") != "other")["method"]) == {"given"}
+    package = results.filter(pl.col("scope") == "package", pl.col("metric") == "phase_power_w")
+    assert dict(package.select("phase", "value").iter_rows())["inference"] == pytest.approx(12.2)
+
+
+def test_a_phase_with_an_energy_that_is_missing_is_refused_and_the_others_stay(analysed):
+    results, _ = analysed({"phases.csv": PHASES.replace("410000,", ",")})
+    rows = results.filter(pl.col("scope") == "board", pl.col("metric") == "phase_energy_j")
+    told = {r["phase"]: r for r in rows.iter_rows(named=True)}
+    assert told["inference"]["value"] is None
+    assert "1 of its 2" in told["inference"]["reason"]
+    assert told["save"]["value"] == pytest.approx(1020.0)
+
+
+def test_a_run_in_a_file_and_its_backup_is_named(analysed):
+    text = (FIXTURES / "codecarbon" / "no_gpu.csv").read_text()
+    _, found = analysed({"emissions.csv": text, "emissions.csv_1.bak": text})
+    twice = found.filter(pl.col("code") == "duplicate-run")
+    assert twice.height >= 1
+    assert set(twice["stage"]) == {"runs"}
+    assert set(twice["subject"]) == {"emissions.csv_1.bak"}
+    assert all("emissions.csv" in m for m in twice["message"])
+
+
+def test_a_phase_that_two_logs_tell_is_one():
+    moment = pl.datetime_range(
+        pl.datetime(2026, 3, 2), pl.datetime(2026, 3, 2, 0, 0, 3), "1s", time_zone="UTC", eager=True
+    )
+    marks = pl.DataFrame({
+        "phase": ["ranging", "testing", "ranging", "testing"], "source_id": [1, 1, 2, 2],
+        "start_utc": [moment[0], moment[2], moment[1], moment[3]], "end_utc": [moment[2], moment[3], moment[2], moment[3]],
+    })  # fmt: skip
+    once = phases._told_once(marks)
+    assert once["phase"].to_list() == ["ranging", "testing"]
+    assert once["start_utc"].to_list() == [moment[0], moment[2]]
+    steps = marks.with_columns(source_id=pl.lit(1), phase=pl.lit("step"))
+    assert phases._told_once(steps).height == 4
+
+
+def test_phases_of_a_real_table_are_those_of_its_counters(analysed, shared):
+    file = shared / "real/paired/wilkins_energy_inference/falcon-40b_swing_3gpu/falcon-40b-argonne-swing-3.csv"
+    results, _ = analysed({"phases.csv": file.read_text()})
+    told = results.filter(
+        pl.col("scope") == "board", pl.col("metric") == "phase_energy_j", pl.col("phase") == "model load"
+    )
+    assert told["value"].item() == pytest.approx((15448921 + 15050843 + 14819002) / 1e3, rel=0.005)
