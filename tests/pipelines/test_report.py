@@ -189,6 +189,45 @@ def sweep_tables(runs=24):
             for i, (c, b, a, v) in enumerate((
                 ("data-pipeline", 2.0 * k, 1.8 * k, "saves"), ("placement", 1.8 * k, None, "refused"),
                 ("recompute", 1.8 * k, 1.81 * k, "indistinguishable"), ("fp8", 1.81 * k, 1.95 * k, "costs")))],
+        "decompositions": [
+            {"campaign": "november", "position": 1, "change": "data-pipeline", "scope": s, "part": p, "effect_ratio": e, "effect_lo": e - 0.01,
+             "effect_hi": e + 0.01} for s in ("board", "node") for p, e in (("duration", -0.16), ("power-level", 0.06))],
+    }  # fmt: skip
+
+
+def more_tables():
+    """Two days, a shared machine, drivers, loss against energy and other hours."""
+    tables = full_tables()
+    share = {
+        "host": "node",
+        "scope": "node",
+        "start_utc": at(300),
+        "end_utc": at(2700),
+        "method": "by what the boards of each run drew",
+    }
+    days = [("2026-11-02", 0.30, 60.0, 0.0, 0.0), ("2026-11-03", 0.36, 54.0, 0.2, -0.1)]
+    return tables | {
+        "rejects": [{"source_id": 1, "line": 17 + i, "device": "", "column_name": "Volts", "rule": "not-applicable", "raw": "-1.0"} for i in range(900)],
+        "drivers": [
+            {"run_id": "train-1", "scope": "board", "device": f"gpu:{g}", "driver": d, "share_ratio": s, "share_lo": s - 0.05, "share_hi": s + 0.05}
+            for g in (0, 1) for d, s in (("utilization_ratio", 0.62), ("temperature_c", 0.11), ("unexplained", 0.27))]
+        + [{"run_id": "train-1", "scope": "board", "device": "gpu:2", "driver": "unexplained", "reason": "they move together"}],
+        "convergence": [
+            {"run_id": "train-1", "scope": "node", "step": 50 * i, "end_utc": at(300 + 120 * i), "energy_j": 1.68e5 * i, "loss": 2.5 + 3.0 / i,
+             "marginal_j": None if i == 1 else 5e4 * i**2, "marginal_lo": None if i == 1 else 4e4 * i**2,
+             "marginal_hi": None if i in (1, 20) else 7e4 * i**2} for i in range(1, 21)],
+        "shares": [share | {"run_id": r, "energy_j": e, "share_ratio": e / 3.36e6} for r, e in (("train-1", 2.2e6), ("train-2", 0.9e6), ("idle", 0.26e6))],
+        "what_if": [{"run_id": "train-1", "metric": "carbon_kg", "shift_h": float(h), "value": 0.7 + 0.02 * h} for h in range(-5, 6)],
+        "days": [
+            {"day": d, "scope": s, "runs": 2, "mfu_ratio": m, "tokens_per_j": t, "pue": 1.3, "mfu_ratio_change_ratio": dm,
+             "tokens_per_j_change_ratio": dt} for d, m, t, dm, dt in days for s in ("board", "package", "node")],
+        "findings": [
+            *({"run_id": f"train-{i}", "source_id": None, "stage": "steady", "code": "no-steady-state", "severity": "warning",
+               "subject": f"train-{i} at board", "message": "No steady state.", "evidence": "{}"} for i in range(40)),
+            {"run_id": "", "source_id": None, "stage": "days", "code": "efficiency-diverges", "severity": "warning", "subject": "2026-11-03",
+             "message": "MFU rose by 20 % while tokens per joule fell by 10 %.", "evidence": "{}"},
+            {"run_id": "train-1", "source_id": None, "stage": "convergence", "code": "marginal-energy-rises", "severity": "note", "subject": "loss",
+             "message": "From step 150 on each unit of loss costs more.", "evidence": json.dumps({"step": 150, "energy_j": 504000.0, "ratio": 9.0})}],
     }  # fmt: skip
 
 
@@ -216,6 +255,7 @@ def pages(tmp_path_factory):
     stores = {
         "full": FakeStore(full_tables(), SETTINGS),
         "many": FakeStore(sweep_tables(), SETTINGS),
+        "more": FakeStore(more_tables(), SETTINGS),
         "empty": FakeStore({}, {}),
     }
     made = {}
@@ -231,7 +271,7 @@ def read(path):
     return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["full", "many", "empty"])
+@pytest.mark.parametrize("name", ["full", "many", "more", "empty"])
 def test_asks_nothing_of_the_network_and_anchors_are_sound(pages, name):
     text = read(pages[name])
     page = Page(text)
@@ -277,6 +317,54 @@ def test_findings_are_counted_not_repeated(pages):
     assert "× 5000" in text
     assert text.count("<b>line ") == footnotes.EXAMPLES
     assert f"{4999 - footnotes.SUBJECTS} more" in text
+
+
+def test_sections_stand_where_their_table_has_rows(pages):
+    known = {"loss", "drivers", "days", "shares", "hours"}
+    assert known <= set(Page(read(pages["more"])).ids)
+    assert not known & set(Page(read(pages["full"])).ids)
+
+
+def section(pages, name, anchor):
+    text = read(pages[name])
+    found = re.search(rf'<section id="{anchor}".*?</section>', text, re.DOTALL)[0]
+    return Page(re.sub(r"<svg.*?</svg>", "", found, flags=re.DOTALL)).text
+
+
+def test_sections_show_rows_of_the_store(pages):
+    drivers = section(pages, "more", "drivers")
+    assert all(w in drivers for w in ("utilisation", "62.0", "not explained", "27.0", "they move together"))
+    loss = section(pages, "more", "loss")
+    assert all(w in loss for w in ("150", "0.1400", "dearer"))  # 504 kJ
+    days = section(pages, "more", "days")
+    assert all(w in days for w in ("2026-11-03", "+20.00", "−10.00", "MFU rose by 20 %"))
+    assert "package" not in days
+    shares = section(pages, "more", "shares")
+    assert all(w in shares for w in ("train-2", "idle", "26.79", "by what the boards"))
+    hours = section(pages, "more", "hours")
+    assert all(w in hours for w in ("5 h earlier", "0.6000", "5 h later", "0.8000"))
+
+
+def test_effect_stands_beside_its_parts(pages):
+    text = section(pages, "many", "changes")
+    assert "of it time taken" in text
+    assert "of it power drawn" in text
+    assert "of it mix of phases" not in text
+    assert "−16.0" in text
+
+
+def test_equal_findings_of_many_runs_are_one_entry_with_their_subjects(pages):
+    text = read(pages["more"])
+    assert text.count("No steady state.") == 1
+    assert "× 40" in text
+    assert "the same for train-1 at board, train-2 at board" in text
+    assert f"and {39 - footnotes.SUBJECTS} more" in text
+
+
+def test_cells_that_the_format_leaves_out_do_not_alarm(pages):
+    tile = re.search(r'class="tile (\w+)" id="check-rejects".*?class="brief">(.*?)<', read(pages["more"]), re.DOTALL)
+    assert tile[1] == "good"
+    assert "900 cells marked as not applicable" in tile[2]
 
 
 def test_doubtful_number_carries_a_mark_to_its_finding():
@@ -390,7 +478,7 @@ document.title = JSON.stringify({scroll: d.scrollWidth, inner: innerWidth, wide:
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
-@pytest.mark.parametrize("name", ["full", "many"])
+@pytest.mark.parametrize("name", ["full", "many", "more"])
 def test_no_horizontal_scroll_on_a_phone(pages, name, tmp_path):
     inner = tmp_path / "inner.html"
     inner.write_text(

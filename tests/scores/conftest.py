@@ -42,5 +42,5 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     """Leave a mark on a failed test, for the row's last column."""
     report = yield
     if report.when == "call":  # type: ignore[attr-defined]
-        item.rep_failed = report.failed  # type: ignore[attr-defined]
+        item.rep_failed = report.failed or hasattr(report, "wasxfail")  # type: ignore[attr-defined]
     return report

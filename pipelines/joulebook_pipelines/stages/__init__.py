@@ -15,6 +15,7 @@ from joulebook_pipelines.stages import (
     runs,
     site,
     steady,
+    stored,
     waste,
 )
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
@@ -24,6 +25,7 @@ STAGES: tuple[Stage, ...] = (
     clocks.STAGE,
     instruments.STAGE,
     energy.STAGE,
+    stored.STAGE,
     idle.STAGE,
     site.STAGE,
     steady.STAGE,

@@ -6,6 +6,7 @@ import polars as pl
 
 from joulebook import calibrate, calibrate_checks, calibrate_points, schema, segments, ticks
 from joulebook.findings import Estimate, Finding, Severity
+from joulebook_pipelines.stages import stored
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 READINGS = ("board", "package", "components")
@@ -54,6 +55,12 @@ def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numb
     points = _points(context, scope, reference)
     found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
     numbers.find("", found.findings)
+    paths = context.store.sql(
+        """select distinct s.path from instruments i join sources s using (source_id)
+        where i.chosen and i.host = ? and i.scope = ? order by 1""",
+        [host, reference],
+    )["path"]
+    stored.keep(context, host, scope, reference, found, ", ".join(paths))
     return {
         "host": host, "scope": scope, "reference_scope": reference, "gain": found.gain, "gain_lo": found.gain_lo,
         "gain_hi": found.gain_hi, "offset_w": found.offset_w, "offset_lo": found.offset_lo, "offset_hi": found.offset_hi,

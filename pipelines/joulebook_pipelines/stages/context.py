@@ -137,6 +137,14 @@ class Context:
         have = set(self.store.instruments(run_id)["scope"])
         return [s for s in schema.SUMMED_SCOPES if s in have]
 
+    def known_scopes(self, run_id: str) -> list[str]:
+        """Return the scopes at which a run's energy is known, measured or by a stored calibration, narrow to wide."""
+        rows = self.store.sql(
+            "select distinct scope from results where run_id = ? and metric = 'energy_j' and device = '' and value is not null",
+            [run_id],
+        )
+        return [s for s in schema.SUMMED_SCOPES if s in set(rows["scope"])]
+
     def number(self, run_id: str, scope: str, metric: str) -> Estimate | None:
         """Return a number that an earlier stage made, ``None`` where it made none."""
         row = self._row(run_id, scope, metric)

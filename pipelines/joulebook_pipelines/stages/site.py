@@ -17,7 +17,7 @@ def _work(context: Context) -> Numbers:
     numbers = Numbers()
     context.store.replace("what_if", schema.table("what_if").empty())
     for run in context.runs():
-        for scope in context.scopes(run.run_id):
+        for scope in context.known_scopes(run.run_id):
             _efficiency(context, run, scope, numbers)
         _facility(context, run, numbers)
     return numbers
@@ -70,7 +70,7 @@ def _mfu(context: Context, run: Run, rate: Estimate, numbers: Numbers) -> None:
 
 def _facility(context: Context, run: Run, numbers: Numbers) -> None:
     """Facility energy from the widest measured scope, once a run; what is narrower than a node is not stretched."""
-    measured = context.scopes(run.run_id)
+    measured = context.known_scopes(run.run_id)
     if not measured:
         return
     widest = measured[-1]
