@@ -22,6 +22,9 @@ PLAUSIBLE_REST = (0.02, 0.60)
 CONTAINED = {"components": ("board", "package", "dram"), "node": ("components",)}
 """Which scopes lie within which as their parts."""
 
+ROUNDING = 1e-6
+"""Share of the whole by which parts may exceed it through the digits that a tracker writes."""
+
 WHOLES = ("components", "dc", "node", "rack", "facility")
 """Scopes that hold others. Boards, packages and memory lie side by side: none is the whole of another."""
 
@@ -200,7 +203,7 @@ def _parts_findings(
     total, left = float(whole["energy_j"]), float(rest["energy_j"])  # type: ignore[arg-type]
     names = " + ".join(str(p["scope"]) for p in parts)
     evidence = {"parts_j": total - left, "whole_j": total, "residual_j": left}
-    if left < 0:
+    if left < -ROUNDING * abs(total):
         # the parts' claim is impossible whatever its interval; how sure that is, the interval says
         sure = float(rest["hi"]) < 0  # type: ignore[arg-type]
         return [Finding(

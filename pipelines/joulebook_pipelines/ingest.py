@@ -135,12 +135,11 @@ def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress
     findings: list[Finding] = []
     spans = False
     size = source.path.stat().st_size
-    for part in _ahead(adapter.parse(log)):
+    for part in map(_in_file_order, _ahead(adapter.parse(log))):
         lines += part.lines
         channels.update({c.device: c for c in part.channels})
         version = version or part.tool_version
         findings += part.findings
-        part = _in_file_order(part)
         rejects += _write(part, source_id, store)
         if part.readings is not None and part.readings.height:
             count.add(part.readings)

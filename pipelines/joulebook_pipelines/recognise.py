@@ -7,6 +7,9 @@ import difflib
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.logs.contract import Adapter, Head, LogRefusedError
 
+BINARY_SAMPLE, BINARY_SHARE = 4_000, 0.05
+"""Characters that are looked at, and the share of odd ones from which a file is no text; a crash leaves fewer in a log."""
+
 
 def named(name: str) -> Adapter:
     """Return the adapter of that name.
@@ -50,6 +53,11 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
         found = [a for a in ADAPTERS if a.fallback]
     if len(found) == 1:
         return found[0]
+    if not found and _binary(head):
+        raise LogRefusedError(
+            f"{head.name}: is not text, and no adapter knows this binary format; export it as a table with a time and a power column "
+            "(CSV), or leave it out of the study"
+        )
     if not found:
         first = next((line for line in head.lines if line.strip()), "")[:100]
         raise LogRefusedError(
@@ -59,6 +67,13 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
     raise LogRefusedError(
         f'{head.name}: {len(found)} adapters claim this file ({", ".join(a.name for a in found)}); add adapter = "…" to its [[source]]'
     )
+
+
+def _binary(head: Head) -> bool:
+    """Tell whether a file is no text: several bytes in a hundred stand for no character that a log holds."""
+    sample = head.text[:BINARY_SAMPLE]
+    odd = sum((c < " " and c not in "\t\r\n\x1b") or c == "\ufffd" for c in sample)
+    return odd > BINARY_SHARE * len(sample)
 
 
 def _claims(adapter: Adapter, head: Head) -> bool:

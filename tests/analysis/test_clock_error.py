@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
+
 from joulebook import clock_error
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)

@@ -91,6 +91,17 @@ def test_components_hold_their_parts() -> None:
     assert codes(found) == ["parts-exceed-whole"]
 
 
+def test_parts_that_make_the_whole_to_the_last_digit_do_not_exceed_it() -> None:
+    found = reconcile.run(
+        frame(
+            ("package", "cc", 29.9999988, 29.9999988, 29.9999988),
+            ("dram", "cc", 3600.0, 3600.0, 3600.0),
+            ("components", "cc", 3629.999998799, 3629.999998799, 3629.999998799),
+        )
+    )
+    assert codes(found) == []
+
+
 def test_unknown_scope_and_empty() -> None:
     with pytest.raises(ValueError, match="allowed are"):
         reconcile.run(frame(("shelf", "x", 1.0, 1.0, 1.0)))

@@ -166,3 +166,12 @@ def test_a_path_outside_of_the_folder_is_harmless(gpu_log, study_folder, tmp_pat
     result = run.fill(config.load(folder), tmp_path / "out")
     assert Path(result.outcomes[0].name).name == "else where's.csv"
     assert result.outcomes[0].readings == len(HOUR)
+
+
+def test_a_binary_file_is_refused_as_one(study_folder, tmp_path):
+    folder = study_folder({"trace.csv": bytes(range(256)) * 40})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        (outcome,) = ingest(_sources(folder), store)
+    assert outcome.status == "refused"
+    assert "not text" in outcome.reason
+    assert "CSV" in outcome.reason

@@ -199,7 +199,7 @@ def _whole_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def pieces(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Yield the file as UTF-8 with ``\\n`` line ends, in pieces that may end inside a line; nothing is cut.
+    r"""Yield the file as UTF-8 with ``\n`` line ends, in pieces that may end inside a line; nothing is cut.
 
     Raises
     ------

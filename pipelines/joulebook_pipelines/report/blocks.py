@@ -74,7 +74,7 @@ class Table:
         found = []
         for at in range(len(self.columns)):
             numbers = [n for row in self.rows if isinstance(n := row[at], Number)]
-            wide = any(n.interval or n.refused for n in numbers)
+            wide = any(n.interval or (n.refused and n.reason != "–") for n in numbers)
             found.append("interval" if wide else "number" if numbers else "text")
         return found
 

@@ -88,14 +88,14 @@ def _changes(rows: pl.DataFrame, parts: pl.DataFrame, name: str) -> Table:
         why = "" if one else f"{shown.metric(r['metric'] or '').label}. "
         split = (of_effect.get((r["position"], r["scope"], p), {}) for p in known)
         made.append([
-            str(r["position"]), r["change"], r["scope"],
+            f"{r['position']} {r['change']}", r["scope"],
             shown.number(r["before"], unit=unit, reason="–"), shown.number(r["after"], unit=unit, reason="–"),
             shown.ratio(r["effect_ratio"], r["effect_lo"], r["effect_hi"], reason=why + (r["reason"] or "–")),
             *(shown.ratio(p.get("effect_ratio"), p.get("effect_lo"), p.get("effect_hi"), reason="–") for p in split),
             _chance(r["p_value"]), r["verdict"] or "",
         ])  # fmt: skip
     columns = [
-        Column("#"), Column("change"), Column("boundary"), Column("before", unit.name), Column("after", unit.name),
+        Column("change"), Column("boundary"), Column("before", unit.name), Column("after", unit.name),
         Column("effect", "%"), *(Column(f"of it {PARTS[p][0]}", "%") for p in known),
         Column("chance (p)"), Column("verdict"),
     ]  # fmt: skip
