@@ -82,19 +82,18 @@ class ChannelReads(Reads):
         parts = frame.partition_by("scope", "path", as_dict=True, include_key=False, maintain_order=True)
         return {(str(scope), str(path)): rows for (scope, path), rows in parts.items()}
 
-    def parts(self, run_id: str, *, margin_s: float = 0.0) -> pl.DataFrame:
-        """Return the power of a run's parts of other readings: ``path, kind, device, ts_utc, span_s`` and what was read."""
+    def part(self, run_id: str, source_id: int, device: str, *, margin_s: float = 0.0) -> pl.DataFrame:
+        """Return a run's readings of one channel that lies inside another: ``path, kind, device, ts_utc, span_s`` and what was read."""
         return self.sql(
             """select s.path, c.kind, r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j, r.energy_counter_j, r.source_id
-            from instruments i join sources s on s.source_id = i.source_id
-            join channels c on c.source_id = i.source_id and c.device = i.device
-            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
-            join aligned_runs u on u.run_id = i.run_id
-            where i.run_id = ? and i.scope = 'part'
+            from aligned_readings r join sources s on s.source_id = r.source_id
+            join channels c on c.source_id = r.source_id and c.device = r.device
+            join aligned_runs u on u.run_id = ?
+            where r.source_id = ? and r.device = ?
                 and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
                 and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
-            order by r.device, s.path, r.ts_utc, r.line""",
-            [run_id, round(margin_s * 1e6), round(margin_s * 1e6)],
+            order by r.ts_utc, r.line""",
+            [run_id, source_id, device, round(margin_s * 1e6), round(margin_s * 1e6)],
         )
 
     def inlet_by_run(self) -> pl.DataFrame:

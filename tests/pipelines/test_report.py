@@ -17,6 +17,7 @@ import pytest
 from joulebook import schema
 from joulebook_pipelines import report
 from joulebook_pipelines.report import footnotes, shown
+from joulebook_pipelines.report.sections import sureness
 from joulebook_pipelines.report.source import Source
 
 T0 = datetime(2026, 11, 2, 1, 0, tzinfo=UTC)
@@ -343,6 +344,18 @@ def test_sections_show_rows_of_the_store(pages):
     assert all(w in shares for w in ("train-2", "idle", "26.79", "by what the boards"))
     hours = section(pages, "more", "hours")
     assert all(w in hours for w in ("5 h earlier", "0.6000", "5 h later", "0.8000"))
+
+
+def test_parts_of_the_uncertainty_are_columns_with_both_ends_where_they_differ():
+    tables = full_tables()
+    tables["uncertainties"] += [
+        {"run_id": "train-1", "scope": "node", "device": "", "metric": "energy_j", "part": p, "lo": lo, "hi": hi}
+        for p, lo, hi in (("unknown time", 0.0, 7200.0), ("aliasing", 0.0, 0.0))
+    ]
+    (table,) = sureness._parts(Source(FakeStore(tables, SETTINGS)))
+    assert [c.title for c in table.columns] == ["run", "boundary", "alignment", "edges", "noise", "unknown time"]
+    assert table.columns[2].unit == "± Wh"
+    assert [getattr(c, "text", c) for c in table.rows[0]] == ["train-1", "node", "0.81", "0.11", "0.25", "−0 +2.0"]
 
 
 def test_effect_stands_beside_its_parts(pages):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, hash_table, stamp_lines, stamps, table
+from joulebook_pipelines.logs import cells, hash_table, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -62,6 +62,7 @@ class _Reader:
     last_stamp: str | None = None
     last_us: int | None = None
     days: int = 0
+    steps: untimed.Steps | None = None
     seen: dict[str, Channel] = field(default_factory=dict)
 
     def read(self, block: Block) -> Part:
@@ -166,6 +167,8 @@ class _Reader:
         if self.collector is not None:
             naive = raw.select(self.collector.naive(pl.col("stamp")).alias("ts_utc")).to_series()
             return self.collector.clock.to_utc(naive)
+        if self.steps is not None and self.dialect.gpu in places:
+            return self.steps.of_rounds(raw[places[self.dialect.gpu]])
         if not self.columns <= set(places):
             return pl.Series("ts_utc", [None] * raw.height, dtype=pl.Datetime("us", "UTC"))
         time = pl.col(places["time"])
@@ -207,7 +210,7 @@ class _Reader:
                 model = (
                     (row[max(places.values(), key=lambda c: int(c[1:]))] or "").strip() if self.dialect.process else ""
                 )
-                window_s = None if scope == "part" else self.log.options.window_s
+                window_s = None if scope == "part" or self.steps else self.log.options.window_s
                 kind = "instant" if window_s is None else "mean"
                 self.seen[device] = Channel(device, scope, model, kind=kind, window_s=window_s)
                 fresh.append(self.seen[device])
@@ -254,9 +257,10 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
         clock = stamps.localiser(_COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)]))
     else:
         collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
-        if collector is None:
+        if collector is None and (log.options.window_s is None or dialect.process):
+            known = "" if dialect.process else "; or add window_s = (seconds from round to round) to this [[source]]"
             raise LogRefusedError(
-                f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}"
+                f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}{known}"
             )
     if not any(
         h in dialect.quantities and dialect.quantities[h][0] in {"power_w", "energy_counter_j"} for h in start.names
@@ -267,12 +271,15 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
             {"columns": list(start.names)},
         ))  # fmt: skip
     yield Part(findings=findings)
+    steps = untimed.Steps(log) if collector is None and "time" not in columns else None
     reader = _Reader(
         log, dialect, hash_table.Splitter(start, rest_in_last=dialect.process is not None), clock, collector,
-        collector is not None and _stands_alone(log, collector), columns, start.names[0],
+        collector is not None and _stands_alone(log, collector), columns, start.names[0], steps=steps,
     )  # fmt: skip
     for block in log.blocks():
         yield reader.read(block)
+    if steps is not None:
+        yield Part(findings=steps.findings)
 
 
 def _stands_alone(log: Log, collector: stamp_lines.StampLines) -> bool:

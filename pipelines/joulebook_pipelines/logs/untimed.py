@@ -37,6 +37,7 @@ class Steps:
             )
         self.step_s = log.options.window_s
         self._log, self._passed = log, 0
+        self._card: int | None = None
         dated = log.options.date is not None
         self._start = datetime.fromisoformat(str(log.options.date)) if dated else _ZERO
         form = StampForm("%Y-%m-%d", aware=False)
@@ -46,18 +47,36 @@ class Steps:
 
     def next(self, count: int) -> pl.Series:
         """Return the ends of the next steps, UTC."""
-        step_us = round(self.step_s * 1e6)
-        at = pl.int_range(self._passed + 1, self._passed + count + 1, eager=True, dtype=pl.Int64) * step_us
-        self._passed += count
-        return self._clock.to_utc((at.cast(pl.Duration("us")) + pl.Series([self._start])).alias("ts_utc"))
+        return self.at(pl.int_range(self._passed + 1, self._passed + count + 1, eager=True, dtype=pl.Int64))
+
+    def of_rounds(self, cards: pl.Series) -> pl.Series:
+        """Return the steps of lines about cards in turn: a new round begins where the number of the card does not rise.
+
+        Parameters
+        ----------
+        cards
+            Text that ends with the number of the card, in the order of the file.
+        """
+        card = cards.str.extract(r"(\d+)$").cast(pl.Int64, strict=False)
+        before = card.shift(1, fill_value=self._card).forward_fill()
+        fresh = ((card <= before) | before.is_null()).fill_null(value=False).cast(pl.Int64)
+        if card.count():
+            self._card = card.drop_nulls()[-1]
+        return self.at(fresh.cum_sum() + self._passed)
+
+    def at(self, numbers: pl.Series) -> pl.Series:
+        """Return the ends of the steps of these numbers, from 1, UTC."""
+        self._passed = max(self._passed, int(str(numbers.max() or 0)))
+        passed = (numbers.cast(pl.Int64) * round(self.step_s * 1e6)).cast(pl.Duration("us"))
+        return self._clock.to_utc((passed + pl.Series([self._start])).alias("ts_utc"))
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is not known of the times."""
         assumed = Finding(
             "times-assumed", Severity.WARNING, self._log.name,
-            f"The file holds no times. Its {self._passed} readings were laid {self.step_s:g} s apart, as study.toml says, which makes "
+            f"The file holds no times. Its {self._passed} samples were laid {self.step_s:g} s apart, as study.toml says, which makes "
             f"{timedelta(seconds=self._passed * self.step_s)} in all: energies are right as far as that is.",
-            {"readings": self._passed, "step_s": self.step_s},
+            {"samples": self._passed, "step_s": self.step_s},
         )  # fmt: skip
         return (assumed,) if self._log.options.date else (assumed, relative.unknown_start(self._log))

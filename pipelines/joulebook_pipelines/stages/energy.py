@@ -30,12 +30,14 @@ def _work(context: Context) -> Numbers:
 
 def _measure_parts(context: Context, run: Run, numbers: Numbers) -> None:
     """Give the energy of what lies inside another reading, device by device: never added, so there is no total."""
-    readings = context.store.parts(run.run_id, margin_s=MARGIN_S)
-    several = (
-        readings.select("device", "source_id").unique()["device"].is_duplicated().any() if readings.height else False
-    )
-    for power in readings.partition_by("device", "source_id", maintain_order=True)[:MOST_PARTS]:
-        path, kind, device = power.select("path", "kind", "device").row(0)
+    told = context.store.table("instruments").filter(run_id=run.run_id, scope="part").sort("device", "source_id")
+    several = bool(told["device"].is_duplicated().any())
+    # One by one: a part may be as long as the log.
+    for source_id, device in told.select("source_id", "device").head(MOST_PARTS).iter_rows():
+        power = context.store.part(run.run_id, source_id, device, margin_s=MARGIN_S)
+        if power.is_empty():
+            continue
+        path, kind = power.select("path", "kind").row(0)
         channels = pl.DataFrame({"kind": [kind], "window_s": pl.Series([None], dtype=pl.Float64)})
         # An energy that was not told for a span is not known; the parts' powers jump too much for a line between them.
         spans = power["span_s"].drop_nulls()

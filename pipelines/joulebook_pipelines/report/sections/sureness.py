@@ -10,6 +10,7 @@ from markupsafe import Markup
 from joulebook_pipelines.report import shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
 from joulebook_pipelines.report.sections.cost import cell
+from joulebook_pipelines.report.shown import Number, Unit
 from joulebook_pipelines.report.source import Source
 
 SHORT = 4
@@ -89,20 +90,27 @@ def _table(source: Source) -> Table:
 
 
 def _parts(source: Source) -> list[Block]:
-    blocks: list[Block] = []
-    for run in source.runs[:PARTS_SHOWN]:
-        scope = source.widest(run) or ""
-        rows = _of(source, run, scope)
-        if rows.is_empty():
-            continue
-        unit = shown.unit_for("energy_j", rows["hi"].to_list() + rows["lo"].to_list())
-        made = [
-            [r["part"], shown.width(r["lo"], unit=unit), shown.width(r["hi"], unit=unit)]
-            for r in rows.iter_rows(named=True)
-        ]
-        columns = [Column("part"), Column("lower by", unit.name), Column("higher by", unit.name)]
-        caption = f"{run}, energy at the {scope}: by how much each cause may move it."
-        blocks.append(Table(columns, made, caption, f"parts-{len(blocks) + 1}"))
-    if len(source.runs) > PARTS_SHOWN and blocks:
-        blocks.append(Text(f"The first {PARTS_SHOWN} runs; the table uncertainties of the store has all."))
-    return blocks
+    """Return one table: a row a run, a column a cause that moves any of them."""
+    runs = source.runs[:PARTS_SHOWN]
+    rows = {run: _of(source, run, source.widest(run) or "") for run in runs}
+    rows = {run: of for run, of in rows.items() if not of.is_empty()}
+    if not rows:
+        return []
+    every = pl.concat(rows.values())
+    causes = (
+        every.filter(pl.max_horizontal(pl.col("lo").abs(), pl.col("hi").abs()) > 0)["part"].unique().sort().to_list()
+    )
+    unit = shown.unit_for("energy_j", every["hi"].to_list() + every["lo"].to_list())
+    made: list[list[str | Number]] = []
+    for run, of in rows.items():
+        ends = {part: (lo, hi) for part, lo, hi in of.select("part", "lo", "hi").iter_rows()}
+        made.append([run, source.widest(run) or "", *(_moved(ends.get(c), unit) for c in causes)])
+    more = f" The first {PARTS_SHOWN} runs; the table uncertainties has all." if len(source.runs) > PARTS_SHOWN else ""
+    caption = f"By how much each cause may move the energy, up and down unless two numbers stand.{more}"
+    columns = [Column("run"), Column("boundary"), *(Column(c, f"± {unit.name}") for c in causes)]
+    return [Table(columns, made, caption, "table-parts")]
+
+
+def _moved(ends: tuple[float | None, float | None] | None, unit: Unit) -> str | Number:
+    low, high = (shown.width(e, unit=unit, reason="–") for e in ends or (None, None))
+    return high if low.text == high.text else f"−{low.text} +{high.text}"

@@ -57,7 +57,9 @@ def _made(source: Source, name: str, topic: str, state: State, groups: list[Grou
     worst = "bad" if "error" in severities else "doubt" if "warning" in severities else "good"
     order = ("none", "good", "doubt", "bad")
     final = max(state.state, worst if groups else "none", key=order.index)
-    shown_blocks = [*findings.blocks(source, groups), *state.blocks]
+    told = [f["message"] for g in groups for f in g.findings]
+    more = [b for b in state.blocks if not (isinstance(b, Text) and any(str(b.body) in message for message in told))]
+    shown_blocks = [*findings.blocks(source, groups), *more]
     return Tile(
         name, final, WORDS[final], state.summary, shown_blocks or [Text("Nothing was found.")], f"check-{topic}"
     )
