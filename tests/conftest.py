@@ -8,8 +8,12 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+from hypothesis import settings
 
 mpl.use("agg")
+
+settings.register_profile("default", max_examples=20, deadline=None)
+settings.load_profile("default")
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"

@@ -27,7 +27,7 @@ def cheapest(values, penalty):
 
 
 @given(st.lists(st.integers(-20, 20), min_size=2, max_size=40), st.sampled_from([0.5, 3.0, 20.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_partition_is_the_cheapest_one(numbers, penalty):
     values = np.array(numbers, dtype=float)
     if np.ptp(values) == 0.0:

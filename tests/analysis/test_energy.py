@@ -303,7 +303,7 @@ def walk(some, device="gpu:0"):
     return frame([(float(a), p) for a, (_, p) in zip(t, some, strict=True)], device), float(t[0]), float(t[-1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(steps, st.floats(0.05, 0.95))
 def test_adjacent_windows_add_up(some, share):
     power, first, last = walk(some)
@@ -328,7 +328,7 @@ def test_order_of_rows_and_devices_does_not_matter(one, two, rng):
     assert plain.frame.equals(mixed.frame) and plain.parts.equals(mixed.parts)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(steps, steps)
 def test_devices_sum_to_the_total_and_intervals_hold_the_value(one, two):
     (a, first, last), (b, _, _) = walk(one), walk(two, "gpu:1")

@@ -58,7 +58,7 @@ def test_overlapping_stretches_of_one_phase_count_once():
     assert seconds(cut(("a", 0, 4), ("a", 2, 6))) == {"other": 4.0, "a": 6.0}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 10), st.floats(0.01, 5)), max_size=12))
 def test_labels_always_fill_the_window(rows):
     line = cut(*[(n, a, a + d) for n, a, d in rows])

@@ -33,7 +33,7 @@ def by_orders(states: dict[frozenset[str], float]) -> tuple[dict[str, float], in
     return {c: math.fsum(w[c] for w in walks) / len(walks) for c in names} if walks else {}, len(walks)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.floats(0, 0.6))
 def test_it_is_the_mean_over_orders(seed: int, n: int, gone: float) -> None:
     rng = np.random.default_rng(seed)

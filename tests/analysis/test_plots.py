@@ -44,7 +44,7 @@ def texts(ax):
 
 class TestThinning:
     @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=400), st.integers(30, 200))
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     def test_keeps_the_extremes_within_the_number_of_points(self, watts, points):
         thin = thinning.outline(power(watts), points=points)
         assert thin.height <= points
@@ -285,7 +285,7 @@ class TestEnergyBar:
         assert not any(p.get_hatch() for p in ax.patches)
 
     @given(st.lists(st.floats(0, 100), min_size=1, max_size=6), st.floats(1, 10))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=25, deadline=None)
     def test_labels_stay_apart_and_inside(self, middles, width):
         names = [("x", m, width) for m in sorted(middles)]
         at = _spread(names, 100.0)

@@ -87,7 +87,7 @@ def test_interval_moves_and_scales_with_the_unit(shift, scale, seed):
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_nothing_raises_and_n_eff_stays_in_bounds(values):
     assert 0.0 <= stats.effective_n(values) <= len(values)
     estimate = stats.mean_interval(values)

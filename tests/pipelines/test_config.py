@@ -284,7 +284,7 @@ class TestWhatIsRefused:
         with pytest.raises(config.ConfigError, match=r"would not be read; name it study\.toml"):
             config.load(tmp_path)
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.sampled_from(config_reference.EXAMPLE.splitlines()), st.text(max_size=12), st.integers(0, 60))
     def test_damage_raises_nothing_else(self, tmp_path, line, noise, at):
         text = config_reference.EXAMPLE.replace(line, line[:at] + noise + line[at:])

@@ -169,7 +169,7 @@ class _Reader:
             return self.collector.clock.to_utc(naive)
         if self.steps is not None and self.dialect.gpu in places:
             return self.steps.of_rounds(raw[places[self.dialect.gpu]])
-        if not self.columns <= set(places):
+        if self.steps is not None or "time" not in places or not self.columns <= set(places):
             return pl.Series("ts_utc", [None] * raw.height, dtype=pl.Datetime("us", "UTC"))
         time = pl.col(places["time"])
         if "date" in places:
