@@ -15,6 +15,7 @@ import polars as pl
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines import recognise, tally
 from joulebook_pipelines.logs import table, text
+from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.contract import Adapter, Channel, Log, LogRefusedError, Options, Part
 from joulebook_pipelines.store import Store
 
@@ -135,7 +136,7 @@ def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress
     findings: list[Finding] = []
     spans = False
     size = source.path.stat().st_size
-    for part in map(_in_file_order, _ahead(adapter.parse(log))):
+    for part in map(_in_file_order, ahead(adapter.parse(log))):
         lines += part.lines
         channels.update({c.device: c for c in part.channels})
         version = version or part.tool_version
@@ -169,18 +170,6 @@ def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress
 
 
 _UTC = pl.Datetime("us", "UTC")
-
-
-def _ahead(parts: Iterator[Part]) -> Iterator[Part]:
-    """Parse the next block in a thread while the last one is written: both release the interpreter.
-
-    One part is held ready, so that memory stays bounded.
-    """
-    with ThreadPoolExecutor(1) as parser:
-        pending = parser.submit(next, parts, None)
-        while (part := pending.result()) is not None:
-            pending = parser.submit(next, parts, None)
-            yield part
 
 
 def _in_file_order(part: Part) -> Part:

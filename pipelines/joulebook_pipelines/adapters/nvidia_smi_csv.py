@@ -225,7 +225,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: {error}") from None
     clock = stamps.localiser(form, log.options, log.name, first + 1, samples[0])
     _refuse_hidden_devices(log, layout, form, samples)
-    yield Part(findings=nvidia_doubts.about(log, layout, header_at))
+    yield Part(lines=first, findings=nvidia_doubts.about(log, layout, header_at))
     reader = _Reader(log, layout, form, clock)
     reader.bare = _bare(log, layout, first)
     previous: Block | None = None
@@ -251,13 +251,14 @@ def _bare(log: Log, layout: nvidia_query.Layout, first: int) -> bool:
 
 
 def _skip_head(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
-    """Yield the blocks without the first ``skip`` lines; those are still counted as lines of the file."""
+    """Yield the blocks without the first ``skip`` lines."""
     for block in blocks:
         if skip and block.first_line == 1:
             at = 0
             for _ in range(skip):
                 at = block.data.find(b"\n", at) + 1
-            yield Block(1, b"\n" * skip + block.data[at:], block.terminated)
+            if at < len(block.data):
+                yield Block(skip + 1, block.data[at:], block.terminated)
         else:
             yield block
 

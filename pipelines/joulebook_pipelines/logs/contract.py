@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook.findings import Finding
+from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.text import Block, Head, LogRefusedError, blocks, pieces
 
 
@@ -50,8 +51,8 @@ class Log:
         return self.head.name
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the whole file in blocks of lines."""
-        return blocks(self.path, self.head)
+        """Yield the whole file in blocks of lines; the next one is read and counted while one is used."""
+        return ahead(map(_counted, blocks(self.path, self.head)))
 
     def whole_text(self, limit_bytes: int = 1 << 28) -> str:
         """Return the whole file as text, for formats that cannot be read in blocks (JSON, XML).
@@ -69,6 +70,12 @@ class Log:
                 raise LogRefusedError(f"{self.name}: larger than {limit_bytes >> 20} MiB; split it into parts")
             found.append(piece)
         return b"".join(found).decode("utf-8", errors="replace")
+
+
+def _counted(block: Block) -> Block:
+    """Return a block that knows how many lines it has."""
+    _ = block.count
+    return block
 
 
 @dataclass(frozen=True)
