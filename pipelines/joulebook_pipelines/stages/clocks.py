@@ -87,8 +87,8 @@ def _signal(context: Context, channels: pl.DataFrame, clock: str) -> tuple[pl.Da
     mine = mine.filter(pl.col("scope") == scope)
     adapter = mine.sort("n", descending=True)["adapter"][0]
     mine = mine.filter(pl.col("adapter") == adapter)
-    if clock_has_whole := mine.filter(pl.col("device") == scope).height:
-        mine = mine.filter(pl.col("device") == scope) if clock_has_whole else mine
+    whole = mine.filter(pl.col("device") == scope)
+    mine = whole if whole.height else mine
     power = context.store.measured_power(mine.select("source_id", "device"))
     if power["device"].n_unique() > 1:
         power = ticks.total(power)
