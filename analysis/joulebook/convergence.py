@@ -17,6 +17,9 @@ from joulebook.phase_timeline import Floats
 WINDOWS = 20
 """Windows of equal energy that a run is cut into [1]."""
 
+SETTLING_RATIO = 0.1
+"""Share of the energy at the start in which a rising cost says nothing: the first fall of every loss curve."""
+
 MIN_STEPS = 5
 """Steps with a loss that a window needs [1]."""
 
@@ -244,8 +247,12 @@ def _slopes(x: Floats, y: Floats, which: Any, count: int) -> tuple[Floats, Float
 
 
 def _rising(frame: pl.DataFrame) -> tuple[Estimate, tuple[Finding, ...]]:
-    """Return the energy after which no window is measurably cheaper than the one before."""
-    priced = frame.drop_nulls("marginal_j")
+    """Return the energy after which no window is measurably cheaper than the one before.
+
+    The first tenth is left out: every loss falls steeply there, and what follows is dearer without saying anything.
+    """
+    begun = pl.col("energy_j") > SETTLING_RATIO * pl.col("energy_j").max()
+    priced = frame.filter(begun).drop_nulls("marginal_j")
     if priced.height < 3:
         return Estimate.refused("fewer than three windows in which the loss falls measurably", unit="J"), ()
     cost, hi = priced["marginal_j"].to_numpy(), priced["hi"].fill_null(np.inf).to_numpy()
@@ -253,12 +260,33 @@ def _rising(frame: pl.DataFrame) -> tuple[Estimate, tuple[Finding, ...]]:
     first = int(drops[-1]) + 1 if len(drops) else 0
     if first >= priced.height - 2 or priced["lo"][-1] <= cost[first]:
         return Estimate.refused("marginal cost does not keep rising", unit="J", n=priced.height), ()
-    at = float(priced["energy_j"][first])
-    ratio = float(cost[-1] / cost[first])
-    finding = Finding(
-        "marginal-energy-rises", Severity.NOTE, "loss",
-        f"From step {priced['step'][first]} on each unit of loss costs more than the one before, at the end "
-        f"{ratio:.1f} times as much: whether to go on is worth a discussion.",
-        {"step": int(priced["step"][first]), "energy_j": at, "ratio": ratio},
+    at = Estimate(float(priced["energy_j"][first]), unit="J", n=priced.height, method="windows of equal energy")
+    return at, _dearer(frame, int(priced["step"][first]), at)
+
+
+def _dearer(frame: pl.DataFrame, step: int, since: Estimate) -> tuple[Finding, ...]:
+    """Return in words how much dearer the loss was in the last quarter than in the second, where that is sure."""
+    (early, _), (late, late_half) = _fall(frame, 0.25, 0.5), _fall(frame, 0.75, 1.0)
+    if not 0.0 < late <= late + late_half < early:
+        return ()
+    ratio, quarter = early / late, 0.25 * float(frame["energy_j"][-1])
+    return (
+        Finding(
+            "marginal-energy-rises", Severity.NOTE, "loss",
+            f"The last quarter of the energy lowered the loss by {late * quarter:.2g}, the second quarter by "
+            f"{early * quarter:.2g}: a unit of loss cost {ratio:.1f} times as much, and was never cheaper again after step "
+            f"{step}. Whether to go on is worth a discussion.",
+            {"step": step, "energy_j": since.value, "ratio": ratio},
+        ),
     )  # fmt: skip
-    return Estimate(at, unit="J", n=priced.height, method="windows of equal energy"), (finding,)
+
+
+def _fall(frame: pl.DataFrame, start: float, end: float) -> tuple[float, float]:
+    """Return the mean fall of the loss per joule between two shares of the energy, and half its 95 % interval."""
+    share = frame["energy_j"] / frame["energy_j"].max()
+    part = frame.filter((share > start) & (share <= end))
+    if part.is_empty():
+        return 0.0, 0.0
+    fall = (1 / part["marginal_j"]).fill_null(0.0).to_numpy()
+    steepest = (1 / part["lo"]).fill_null(0.0).to_numpy()
+    return float(fall.mean()), float(np.sqrt(((steepest - fall) ** 2).sum()) / part.height)

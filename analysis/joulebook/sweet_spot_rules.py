@@ -108,14 +108,22 @@ def _found(x: Array, mean: Array, costs: Array, error: Array, chosen: Mask) -> V
     names = ", ".join(f"{v:g}" for v in x[chosen])
     place = optimum_place.fit(x, mean, costs, error)
     if place is None:
-        why = f"among the settings tried, one of {names} (95 %); the curve is too ragged for a place between them"
+        why = (
+            f"{_tried(f'{x[best]:g}', names)}; the curve is too uneven to say whether a setting between them is better"
+        )
         ends = float(x[chosen].min()), float(x[chosen].max())
         return Verdict(float(x[best]), *ends, float(mean[best]), "found", why)
-    why = f"least among those tried at {x[best]:g}; 95 % set {names}"
+    why = _tried(f"{x[best]:g}", names)
     # A second valley that may be the best lies outside of the curve around the first.
     apart = x[chosen & (np.abs(np.arange(x.size) - best) > 1)]
     ends = min([place.lo, *apart]), max([place.hi, *apart])
     return Verdict(place.x, float(ends[0]), float(ends[1]), place.value, "found", why)
+
+
+def _tried(best: str, names: str) -> str:
+    """Return which of the settings tried is the best, and which others may be."""
+    rest = "no other tried setting can be the best (95 %)" if names == best else f"one of {names} is the best (95 %)"
+    return f"of the settings tried, {best} costs least; {rest}"
 
 
 def _edge(at: float, low: bool, value: float) -> Verdict:

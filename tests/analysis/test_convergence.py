@@ -29,11 +29,23 @@ def test_a_power_law_keeps_getting_dearer():
     loss = 2 + 6 * s**-0.3 + 0.01 * rng.standard_normal(4000)
     got = convergence.trace(*run(loss))
     assert got.rising_from.value is not None
-    assert got.findings[0].code == "marginal-energy-rises"
+    (found,) = got.findings
+    assert found.code == "marginal-energy-rises"
+    # cost of a unit of loss goes with energy to the 1.3: the quarters by the exact loss at their ends
+    law = [6 * (4000 * share) ** -0.3 for share in (0.25, 0.5, 0.75, 1.0)]
+    assert found.evidence["ratio"] == pytest.approx((law[0] - law[1]) / (law[2] - law[3]), rel=0.25)
+    assert got.rising_from.value > 0.1 * got.total.value
     mid = got.frame.row(5, named=True)
     at = np.linspace(400, 400 * 4000, 21)[5:7].mean() / 400
     true_price = 400 / (6 * 0.3 * at**-1.3)
     assert mid["lo"] <= true_price <= (mid["hi"] or np.inf)
+
+
+def test_the_first_fall_alone_is_no_news():
+    rng = np.random.default_rng(4)
+    s = np.arange(1, 4001)
+    loss = np.where(s < 300, 8 - 0.015 * s, 3.5 - 1e-4 * (s - 300)) + 0.002 * rng.standard_normal(4000)
+    assert convergence.trace(*run(loss)).findings == ()
 
 
 def test_a_flat_loss_has_no_price():

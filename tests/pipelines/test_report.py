@@ -16,8 +16,8 @@ import pytest
 
 from joulebook import schema
 from joulebook_pipelines import report
-from joulebook_pipelines.report import footnotes, shown
-from joulebook_pipelines.report.sections import sureness
+from joulebook_pipelines.report import blocks, footnotes, shown
+from joulebook_pipelines.report.sections import advice, sureness
 from joulebook_pipelines.report.source import Source
 
 T0 = datetime(2026, 11, 2, 1, 0, tzinfo=UTC)
@@ -336,7 +336,7 @@ def test_sections_show_rows_of_the_store(pages):
     drivers = section(pages, "more", "drivers")
     assert all(w in drivers for w in ("utilisation", "62.0", "not explained", "27.0", "they move together"))
     loss = section(pages, "more", "loss")
-    assert all(w in loss for w in ("150", "0.1400", "dearer"))  # 504 kJ
+    assert all(w in loss for w in ("150", "0.1400", "never cheaper again"))  # 504 kJ
     days = section(pages, "more", "days")
     assert all(w in days for w in ("2026-11-03", "+20.00", "−10.00", "MFU rose by 20 %"))
     assert "package" not in days
@@ -360,9 +360,9 @@ def test_parts_of_the_uncertainty_are_columns_with_both_ends_where_they_differ()
 
 def test_effect_stands_beside_its_parts(pages):
     text = section(pages, "many", "changes")
-    assert "of it time taken" in text
-    assert "of it power drawn" in text
-    assert "of it mix of phases" not in text
+    assert "of it: time taken" in text
+    assert "of it: power drawn" in text
+    assert "of it: mix of phases" not in text
     assert "−16.0" in text
 
 
@@ -389,7 +389,8 @@ def test_doubtful_number_carries_a_mark_to_its_finding():
 
 def test_refused_number_shows_a_dash_and_its_reason(pages):
     text = read(pages["many"])
-    assert re.search(r'<td class="n">–</td><td class="i why">no tokens', text)
+    assert re.search(r'<td class="n">–<sup class="marks"><a href="#table-cost-a">a</a></sup></td>', text)
+    assert re.search(r'id="table-cost-a"><b>a</b> no tokens<', text)
     assert "runs at two scopes" in text
 
 
@@ -471,12 +472,52 @@ def test_digits_follow_the_interval(value, lo, hi, unit, text, interval):
 
 def test_decimal_points_of_a_column_stand_in_one_line():
     column = shown.aligned([shown.number(v, unit=shown.Unit("W")) for v in (1.5, 123.25, 10_000.0, None)])
-    ends = {
-        len(n.text) - n.text.index(".") if "." in n.text else len(n.text.rstrip("\u2007\u2008")) for n in column[:2]
-    }
+    ends = {len(n.text + n.pad) - n.text.index(".") for n in column[:2]}
     assert len(ends) == 1
-    assert column[2].text.endswith("\u2007\u2007\u2007\u2008")
-    assert column[3].text == "–"
+    assert column[2].pad == "\u2007\u2007\u2007\u2008"
+    assert (column[3].text, column[3].pad) == ("–", "")
+
+
+def test_open_interval_says_which_end_is_known():
+    n = shown.number(1.684, 0.53, None)
+    assert (n.text, n.interval) == ("1.7", "≥ 0.5")
+    assert shown.number(1024.0, 1024.0, None).interval == "≥ 1024"
+
+
+def test_what_all_numbers_of_a_column_share_is_marked_once():
+    doubt, other = shown.Mark("2", "#finding-2"), shown.Mark("5", "#finding-5")
+    numbers = [
+        shown.number(1.0, marks=(doubt,)),
+        shown.number(2.0, marks=(doubt, other)),
+        shown.number(None, reason="no load"),
+    ]
+    table = blocks.Table([blocks.Column("energy")], [[n] for n in numbers], "", "t")
+    assert table.heads() == [(doubt,)]
+    assert [n.marks for (n,) in table.cells()] == [(), (other,), (shown.Mark("a", "#t-a"),)]
+    assert table.notes() == [(shown.Mark("a", "#t-a"), "no load")]
+
+
+def test_first_section_also_says_how_sure_what_is_wrong_and_what_to_do(pages):
+    text = section(pages, "full", "cost")
+    for words in ("± 0.1", "readings cover 99.80 %", "alignment", "bad", "clocks", "Feed the accelerators", "more"):
+        assert words in text, words
+    many = section(pages, "many", "cost")
+    assert "24 runs took from" in many
+    assert "Sweep batch: set batch size near" in many
+    assert "Nothing is known: no file of the study could be read." in section(pages, "empty", "cost")
+
+
+def test_advice_names_what_a_campaign_showed(pages):
+    text = section(pages, "many", "advice")
+    assert "Keep data-pipeline" in text
+    assert "Think again about fp8" in text
+
+
+def test_an_unknown_energy_puts_the_data_first():
+    tables = full_tables()
+    tables["results"] = [result("energy_j", None, reason="no readings")]
+    (first, *_) = advice.lines(Source(FakeStore(tables, SETTINGS)))
+    assert first.startswith("Mend the data: No edge is seen by both clocks")
 
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

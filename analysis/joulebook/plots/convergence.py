@@ -71,7 +71,7 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
     made[0].set_ylabel("training loss")
     if stop_j is not None:
         made[0].annotate(
-            "from here on each unit of loss costs more", (stop_j / scale, 0.95), (5, 0), fontsize=8, color=look.INK, va="top",
+            "from here on a unit of loss never got cheaper", (stop_j / scale, 0.95), (5, 0), fontsize=8, color=look.INK, va="top",
             xycoords=made[0].get_xaxis_transform(), textcoords="offset points",
         )  # fmt: skip
     if marginal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
@@ -56,27 +56,47 @@ class Table:
     rows: Sequence[Sequence[Inline | Number]]
     caption: str
     anchor: str
-    notes: Sequence[tuple[Mark, str]] = ()
     template = "table"
 
     def cells(self) -> list[list[Inline | Number]]:
-        """Return the rows with their numbers aligned."""
+        """Return the rows with their numbers aligned; what all numbers of a column share is marked in its head only."""
+        letters = {reason: mark for mark, reason in self.notes()}
         made = [list(row) for row in self.rows]
-        for at in range(len(self.columns)):
+        for at, shared in enumerate(self.heads()):
             spots = [i for i, row in enumerate(made) if isinstance(row[at], Number)]
             column = aligned([row[at] for row in (made[i] for i in spots)])  # type: ignore[misc]
             for i, n in zip(spots, column, strict=True):
-                made[i][at] = n
+                own = (letters[n.reason],) if n.refused and n.reason in letters else ()
+                made[i][at] = replace(n, marks=own + tuple(m for m in n.marks if m not in shared))
         return made
 
+    def heads(self) -> list[tuple[Mark, ...]]:
+        """Return per column the marks that every number in it carries: once at the top is read, on each row is noise."""
+        found = []
+        for at in range(len(self.columns)):
+            marks = [n.marks for row in self.rows if isinstance(n := row[at], Number) and not n.refused]
+            found.append(tuple(m for m in marks[0] if all(m in own for own in marks)) if len(marks) > 1 else ())
+        return found
+
+    def notes(self) -> list[tuple[Mark, str]]:
+        """Return why numbers are missing: one lettered note a reason, told below the table."""
+        numbers = (n for row in self.rows for n in row if isinstance(n, Number))
+        reasons = dict.fromkeys(n.reason for n in numbers if n.refused and n.reason not in ("", "–"))
+        return [(Mark(_letter(i), f"#{self.anchor}-{_letter(i)}"), reason) for i, reason in enumerate(reasons)]
+
     def kinds(self) -> list[str]:
-        """Return per column ``text``, ``number`` or ``interval`` (a number with an interval or a reason beside it)."""
+        """Return per column ``text``, ``number`` or ``interval`` (a number with an interval beside it)."""
         found = []
         for at in range(len(self.columns)):
             numbers = [n for row in self.rows if isinstance(n := row[at], Number)]
-            wide = any(n.interval or (n.refused and n.reason != "–") for n in numbers)
+            wide = any(n.interval for n in numbers)
             found.append("interval" if wide else "number" if numbers else "text")
         return found
+
+
+def _letter(at: int) -> str:
+    """Return a to z, then aa, ab and so on."""
+    return (_letter(at // 26 - 1) if at >= 26 else "") + chr(ord("a") + at % 26)
 
 
 @dataclass(frozen=True)
@@ -110,7 +130,15 @@ class Tiles:
     template = "tiles"
 
 
-Block = Text | Items | Picture | Table | Fold | Tiles
+@dataclass(frozen=True)
+class Brief:
+    """The page's answers in a line each: what is asked, and the answer."""
+
+    lines: Sequence[tuple[str, Inline]]
+    template = "brief"
+
+
+Block = Text | Items | Picture | Table | Fold | Tiles | Brief
 
 
 @dataclass(frozen=True)

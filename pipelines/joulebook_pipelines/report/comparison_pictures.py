@@ -65,7 +65,7 @@ def convergence(source: Source, budget: Budget, run: str, stop_j: float | None) 
     """Return loss against energy of a run, and what a unit of loss cost below."""
     rows = source.rows("convergence").filter(pl.col("run_id") == run)
     scope = rows["scope"][0]
-    line = " The line marks the energy from which on each unit of loss cost more than the one before." if stop_j else ""
+    line = " The line marks the energy after which a unit of loss never got cheaper again." if stop_j else ""
     words = (
         f"Loss against energy of run {run}",
         f"Run {run}: loss against the energy spent so far at the {scope}; below, the energy of one unit of loss, with "

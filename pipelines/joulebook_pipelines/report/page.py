@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from joulebook_pipelines.report.blocks import Section, footmarks
+from joulebook_pipelines.report.blocks import Brief, Section, footmarks
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.sections import (
     advice,
@@ -49,12 +49,16 @@ def render(store: StoreView, out: Path, notebooks: Sequence[Path] = ()) -> Path:
 def sections(source: Source, notebooks: Sequence[Path], out: Path) -> list[Section]:
     """Return the page's sections in order; comparisons only where the study has them."""
     budget = Budget()
+    tiles, lines = trust.checks(source), advice.lines(source)
+    answers = Brief([
+        ("How sure", sureness.brief(source)), ("The data", trust.brief(tiles)), ("What to do", advice.brief(lines)),
+    ])  # fmt: skip
     made = [
-        cost.build(source),
+        cost.build(source, answers),
         sureness.build(source),
-        trust.build(source),
+        trust.build(tiles),
         energy_split.build(source, budget),
-        advice.build(source),
+        advice.build(lines),
         comparisons.sweeps(source, budget),
         comparisons.changes(source, budget),
         learning.build(source, budget),

@@ -27,7 +27,7 @@ COUNT = (Unit(""), Unit("million", 1e6), Unit("billion", 1e9))
 _FIT = {
     "energy": (ENERGY, (0.0, 360.0, 3.6e5, 3.6e10)),
     "power": (POWER, (0.0, 1e4, 1e7)),
-    "duration": (DURATION, (0.0, 600.0, 36000.0, 864000.0)),
+    "duration": (DURATION, (0.0, 300.0, 36000.0, 864000.0)),
     "per_million": (PER_MILLION, (0.0, 0.36)),
     "count": (COUNT, (0.0, 1e6, 1e9)),
 }
@@ -104,6 +104,7 @@ class Number:
     reason: str = ""
     marks: tuple[Mark, ...] = ()
     half: str = ""
+    pad: str = ""
 
     @property
     def refused(self) -> bool:
@@ -114,6 +115,11 @@ class Number:
     def inline(self) -> str:
         """Value and unit as running text."""
         return f"{self.text} {self.unit}".strip()
+
+    @property
+    def spread(self) -> str:
+        """What stands beside the value: ± where the interval is as wide on both sides, else its ends."""
+        return f"± {self.half}" if self.half else self.interval
 
     @property
     def sentence(self) -> str:
@@ -175,10 +181,15 @@ def number(
         return Number("–", reason=reason or "no value", marks=marks)
     ends = [e / unit.size for e in (lo, hi) if e is not None and math.isfinite(e)]
     scaled = value / unit.size
-    width = (ends[1] - ends[0]) / 2 if len(ends) == 2 else 0.0
+    width = (ends[1] - ends[0]) / 2 if len(ends) == 2 else abs(scaled - ends[0]) if ends else 0.0
     digits = _digits(scaled, width)
     text, written = _write(scaled, digits), [_write(e, digits) for e in ends]
     known = len(ends) == 2 and written != [text, text]
+    if len(ends) == 1:  # the other end is open
+        sign = "≥" if lo is not None and math.isfinite(lo) else "≤"
+        return Number(
+            text, f"{_plain(scaled, digits)} {unit.name}".strip(), f"{sign} {written[0]}", unit.name, reason, marks
+        )
     if not known:  # an interval that no digit shows is noise on the page
         digits = _digits(scaled, 0.0)
         text = _write(scaled, digits)
@@ -222,21 +233,21 @@ def exact(value: float | None, *, reason: str = "–") -> Number:
 def of_row(row: dict[str, Any] | None, *, unit: Unit | None = None, marks: tuple[Mark, ...] = ()) -> Number:
     """Return the number of a row of ``results``; without a row, that it is not known."""
     if row is None:
-        return Number("–", reason="not known")
+        return Number("–", reason="not worked out: the data at this boundary do not allow it")
     one = unit or unit_for(row["metric"], [row["value"]])
     return number(row["value"], row["lo"], row["hi"], unit=one, reason=row["reason"] or "", marks=marks)
 
 
 def aligned(numbers: Sequence[Number]) -> list[Number]:
-    """Return the numbers of a column with spaces after them, so that their decimal points stand in one line.
+    """Return the numbers of a column with the spaces that follow them, so that their decimal points stand in one line.
 
     Examples
     --------
-    >>> [n.text.rstrip(FIGURE_SPACE + PUNCTUATION_SPACE) for n in aligned([Number("1.25", "1.25"), Number("10", "10")])]
-    ['1.25', '10']
+    >>> [len(n.pad) for n in aligned([Number("1.25", "1.25"), Number("10", "10")])]
+    [0, 3]
     """
     most = max((_decimals(n.text) for n in numbers if not n.refused), default=0)
-    return [n if n.refused else replace(n, text=n.text + _pad(_decimals(n.text), most)) for n in numbers]
+    return [n if n.refused else replace(n, pad=_pad(_decimals(n.text), most)) for n in numbers]
 
 
 def ratio(value: float | None, lo: float | None = None, hi: float | None = None, *, reason: str = "") -> Number:
@@ -254,7 +265,7 @@ def _pad(have: int, want: int) -> str:
 
 
 def _digits(value: float, half: float) -> int:
-    """Return the decimals to show: two digits of the half interval but six of the value at most; else four."""
+    """Return the decimals to show: two digits of the half interval but five of the value at most; else four."""
     size = math.floor(math.log10(abs(value))) if value else 0
     if half > 0:
         finest = _MOST - 1 - size if value else 9

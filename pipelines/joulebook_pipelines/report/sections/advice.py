@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 from markupsafe import Markup
 
+from joulebook import schema
 from joulebook_pipelines.report import shown
-from joulebook_pipelines.report.blocks import Items, Section, Text, copyable
+from joulebook_pipelines.report.blocks import Inline, Items, Section, Text, copyable
 from joulebook_pipelines.report.sections import sureness
+from joulebook_pipelines.report.shown import Number
 from joulebook_pipelines.report.source import Source
 
 LINES = 5
 """Lines of advice: more are not read."""
 
+_VERDICTS = (
+    ("saves", "Keep {}: less"),
+    ("costs", "Think again about {}: more"),
+    ("refused", "Measure {} again, to know its"),
+)
 _WASTE = {
     "stall_energy_j": "Feed the accelerators: stalls",
     "gap_idle_energy_j": "Close the gaps between runs: the idle machine",
@@ -29,16 +39,44 @@ _SURER = {
 }
 
 
-def build(source: Source) -> Section:
-    """Return the lines in order of the energy at stake."""
-    lines = [*_settings(source), *_waste(source), *_surer(source)]
-    worst = [g for g in source.footnotes.groups if g.severity == "error"]
-    for group in worst[: max(LINES - len(lines), 0)]:
-        link = Markup('<a href="#{}">{}</a>').format(group.anchor, group.code)
-        lines.append(Markup("Mend the data: {} ({}).").format(group.findings[0]["message"], link))
-    if not lines:
-        return Section("advice", "What should I do?", [Text("Nothing in the data calls for a change.")])
-    return Section("advice", "What should I do?", [Items(lines[:LINES], ordered=True)])
+NOTHING = "Nothing in the data calls for a change."
+
+
+def build(found: Sequence[Markup]) -> Section:
+    """Return the lines of advice as a section."""
+    block = Items(found, ordered=True) if found else Text(NOTHING)
+    return Section("advice", "What should I do?", [block])
+
+
+def brief(found: Sequence[Markup]) -> Inline:
+    """Return the first line of advice, and how many more there are."""
+    if not found:
+        return NOTHING
+    more = len(found) - 1
+    link = Markup(' <a href="#advice">{} more</a>.').format(more) if more else Markup("")
+    return found[0] + link
+
+
+def lines(source: Source) -> list[Markup]:
+    """Return what to do, the energy at stake first; data that hide a whole number come before everything."""
+    mend = [
+        Markup("Mend the data: {} (<a href='#{}'>{}</a>).").format(
+            _sentence(g.findings[0]["message"]), g.anchor, g.code
+        )
+        for g in source.footnotes.groups
+        if g.severity == "error"
+    ]
+    hidden = any((source.result(r, source.widest(r) or "", "energy_j") or {}).get("value") is None for r in source.runs)
+    first = mend if hidden or not source.runs else []
+    gains = [*_settings(source), *_changes(source), *_waste(source)]
+    last = [*_surer(source), *([] if first else mend)]
+    kept = max(LINES - len(first) - min(len(last), 2), 0)
+    return [*first, *gains[:kept], *last][:LINES]
+
+
+def _sentence(message: str) -> str:
+    """Return a finding's message as the middle of a sentence."""
+    return message.rstrip(".")
 
 
 def _waste(source: Source) -> list[Markup]:
@@ -71,11 +109,37 @@ def _settings(source: Source) -> list[Markup]:
         about = shown.number(r["value"], unit=shown.unit_for(r["objective"], [r["value"]]))
         label, knob = shown.metric(r["objective"]).label, knobs.get(r["sweep"], "it").replace("_", " ")
         lines.append(
-            Markup("Sweep {}: set {} near {}; {} is {} there (<a href='#sweeps'>curves</a>).").format(
+            Markup("Sweep {}: set {} near {}: the {} is least there, {} (<a href='#sweeps'>curves</a>).").format(
                 r["sweep"], knob, at, label, copyable(about)
             )
         )
     return lines
+
+
+def _changes(source: Source) -> list[Markup]:
+    """Return which changes of the campaigns to keep, which to look at again, and which to measure again."""
+    rows = source.rows("changes")
+    made = []
+    for name in rows["campaign"].unique(maintain_order=True):
+        of = rows.filter(pl.col("campaign") == name)
+        scope = [s for s in schema.SCOPES if s in set(of["scope"])][-1]
+        of = of.filter(pl.col("scope") == scope).sort("position")
+        for verdict, words in _VERDICTS:
+            told = [
+                Markup("{} ({})").format(r["change"], copyable(_effect(r)))
+                if r["effect_ratio"] is not None
+                else r["change"]
+                for r in of.filter(pl.col("verdict") == verdict).iter_rows(named=True)
+            ]
+            if told:
+                text = Markup(words + " {} at the {} (<a href='#changes'>campaign {}</a>).")
+                about = shown.metric(of["metric"][0] or "").label
+                made.append(text.format(Markup(", ").join(told), about, scope, name))
+    return made
+
+
+def _effect(row: dict[str, Any]) -> Number:
+    return shown.ratio(row["effect_ratio"], row["effect_lo"], row["effect_hi"])
 
 
 def _surer(source: Source) -> list[Markup]:

@@ -15,6 +15,10 @@ _HOW = (
     "Brackets are 95 % intervals. p is the chance of such a difference without any effect, corrected for the number of "
     "changes. The parts add up to the effect: the same energy comes from time taken and power drawn."
 )
+_STATUS = {
+    "found": "found", "edge": "at the end of the range", "flat": "flat: several as good", "too-few": "too few runs",
+    "refused": "not judged",
+}  # fmt: skip
 _CURVES = ("step_time_s", "energy_per_token_j", "tokens_to_target", "energy_to_target_j", "mean_power_w")
 
 
@@ -52,11 +56,22 @@ def _spots(source: Source, name: str) -> Table:
     made = []
     for r in rows.iter_rows(named=True):
         unit = shown.unit_for(r["objective"], [r["value"]])
-        value = shown.number(r["value"], unit=unit, reason=r["reason"] or "")
-        best = shown.number(r["x"], r["x_lo"], r["x_hi"], reason=r["reason"] or r["status"])
-        made.append([shown.metric(r["objective"]).label, r["status"], best, value, unit.name, r["reason"] or ""])
-    columns = [Column(c) for c in ("objective", "status", "best setting", "objective there", "unit", "why")]
-    return Table(columns, made, f"{name}: the best setting per objective, with its 95 % interval.", f"spots-{name}")
+        value = shown.number(r["value"], unit=unit, reason="–")
+        best = shown.number(r["x"], r["x_lo"], r["x_hi"], reason="–")
+        made.append(
+            [
+                shown.metric(r["objective"]).label,
+                _STATUS.get(r["status"], r["status"]),
+                best,
+                value,
+                unit.name,
+                r["reason"] or "",
+            ]
+        )
+    columns = [Column(c) for c in ("least", "found?", "best setting", "its value there", "unit", "why")]
+    return Table(
+        columns, made, f"{name}: where each amount is least, with the 95 % interval of the setting.", f"spots-{name}"
+    )
 
 
 def _settings(rows: pl.DataFrame, name: str) -> Table:
@@ -96,7 +111,7 @@ def _changes(rows: pl.DataFrame, parts: pl.DataFrame, name: str) -> Table:
         ])  # fmt: skip
     columns = [
         Column("change"), Column("boundary"), Column("before", unit.name), Column("after", unit.name),
-        Column("effect", "%"), *(Column(f"of it {PARTS[p][0]}", "%") for p in known),
+        Column("effect", "%"), *(Column(f"of it: {PARTS[p][0]}", "%") for p in known),
         Column("chance (p)"), Column("verdict"),
     ]  # fmt: skip
     about = f" {shown.metric(one).label[:1].upper()}{shown.metric(one).label[1:]}." if one else ""

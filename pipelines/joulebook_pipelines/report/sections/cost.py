@@ -1,4 +1,4 @@
-"""What it cost: a sentence per run, or a table where they are many."""
+"""What it cost: a sentence per run, or the range and a table where they are many."""
 
 from __future__ import annotations
 
@@ -7,27 +7,42 @@ from typing import Any
 from markupsafe import Markup
 
 from joulebook_pipelines.report import shown
-from joulebook_pipelines.report.blocks import Block, Column, Items, Section, Table, Text, copyable
+from joulebook_pipelines.report.blocks import Block, Brief, Column, Fold, Items, Section, Table, Text, copyable
 from joulebook_pipelines.report.shown import Mark, Number, Unit
 from joulebook_pipelines.report.source import Source
 
 SENTENCES = 4
 """Runs up to which each gets a sentence; more are easier to compare in a table."""
+OPEN = 8
+"""Runs up to which the table stands open: a longer one would push the answers off the first screen."""
 _COLUMNS = ("energy_j", "marginal_energy_j", "energy_per_token_j", "mean_power_w", "duration_s")
 _FACILITY = ("facility_energy_j", "carbon_kg", "cost")
 
 
-def build(source: Source) -> Section:
-    """Return a sentence per run, or a table where they are many."""
+def build(source: Source, answers: Brief) -> Section:
+    """Return a sentence per run, or the range and a table where they are many, and the other answers in short."""
     blocks: list[Block] = []
     if not source.runs:
-        blocks.append(Text("No run is known: neither study.toml nor a log names one, and no busy stretch was found."))
+        blocks.append(Text(_nothing(source)))
     elif len(source.runs) <= SENTENCES:
         blocks.append(Items([_sentence(source, run) for run in source.runs]))
     else:
-        blocks.append(_table(source))
+        blocks.append(Items([_range(source)]))
+    blocks.append(answers)
+    if len(source.runs) > SENTENCES:
+        table = _table(source)
+        blocks.append(
+            table if len(source.runs) <= OPEN else Fold(f"All {len(source.runs)} runs", [table], anchor="runs")
+        )
     blocks.append(Text(_basis(source), kind="basis"))
     return Section("cost", "What did it cost?", blocks)
+
+
+def _nothing(source: Source) -> str:
+    """Return why there is no number at all."""
+    if source.rows("sources").is_empty():
+        return "Nothing is known: no file of the study could be read."
+    return "No run is known: neither study.toml nor a log names one, and no busy stretch was found."
 
 
 def marks(source: Source, row: dict[str, Any] | None) -> tuple[Mark, ...]:
@@ -60,6 +75,27 @@ def _sentence(source: Source, run: str) -> Markup:
         text += Markup(": {} per million tokens").format(copyable(cell(source, token)))
     extra = _facility(source, run)
     return text + (Markup("; ") + extra if extra else Markup("")) + Markup(".")
+
+
+def _range(source: Source) -> Markup:
+    """Return in words the least and the greatest energy of many runs, at the widest boundary that they share."""
+    rows = [source.result(run, source.widest(run) or "", "energy_j") for run in source.runs]
+    known = [r for r in rows if r is not None and r["value"] is not None]
+    count, missing = len(source.runs), len(rows) - len(known)
+    if not known:
+        why = next((r["reason"] for r in rows if r is not None and r["reason"]), "no reading covers them")
+        return Markup("The energy of none of {} runs is known – {}.").format(count, why)
+    scopes = {r["scope"] for r in known}
+    unit = shown.unit_of("energy_j", known)
+    least, most = (f(known, key=lambda r: r["value"]) for f in (min, max))
+    ends = [(copyable(cell(source, r, unit)), r["run_id"], r["scope"]) for r in (least, most)]
+    place = Markup(" at the {}").format(ends[0][2]) if len(scopes) == 1 else Markup("")
+    tail = Markup(" The energy of {} is not known.").format(missing) if missing else Markup("")
+    each = [
+        Markup("<strong>{}</strong> (run <b>{}</b>{})").format(n, run, "" if place else f", {scope}")
+        for n, run, scope in ends
+    ]
+    return Markup("{} runs took from {} to {} each{}.{}").format(count, *each, place, tail)
 
 
 def _facility(source: Source, run: str) -> Markup:

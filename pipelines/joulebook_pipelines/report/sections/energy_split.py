@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import polars as pl
 from markupsafe import Markup
 
 from joulebook import schema
 from joulebook_pipelines.report import pictures, shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
+from joulebook_pipelines.report.methods import told
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.sections.cost import cell
 from joulebook_pipelines.report.source import Source
 
+_SITE = "known of the machines, not of the site: its energy is theirs times the PUE"
+_OF_BOARDS = ("mfu_ratio", "tdp_ratio")
+_BOARDS = "about the accelerators: see the board"
 DRAWN = 4
 """Runs whose bars are drawn; of more only the first is, as a sample, beside the table."""
 SHORT = 12
@@ -23,15 +30,18 @@ ROWS_SHOWN = 60
 def build(source: Source, budget: Budget) -> Section:
     """Return the bars of the first runs, and the tables of scopes, phases and waste."""
     blocks: list[Block] = []
+    if len(source.runs) > DRAWN:
+        blocks.append(Text(f"Drawn is {source.runs[0]}, the first of {len(source.runs)} runs; the tables have all."))
     for run in source.runs[: DRAWN if len(source.runs) <= DRAWN else 1]:
         blocks += [p for p in (pictures.bar(source, budget, run), pictures.phase_bar(source, budget, run)) if p]
         blocks += _residual(source, run)
-    scopes, waste = _scopes(source), _waste(source)
-    if scopes:
-        long = len(scopes.rows) > SHORT
-        blocks.append(Fold("Energy at each boundary", [scopes], anchor="boundaries") if long else scopes)
-    if waste:
-        blocks.append(Fold("Waste", [waste], anchor="waste") if len(waste.rows) > SHORT else waste)
+    for title, anchor, table in (
+        ("Energy at each boundary", "boundaries", _scopes(source)),
+        ("Efficiency at each boundary", "efficiency", _efficiency(source)),
+        ("Waste", "waste", _waste(source)),
+    ):
+        if table:
+            blocks.append(Fold(title, [table], anchor=anchor) if len(table.rows) > SHORT else table)
     phases, devices = _phases(source), _devices(source)
     if phases:
         blocks.append(Fold("Energy of the phases", [phases], anchor="phases"))
@@ -56,43 +66,51 @@ def _rows(source: Source, *where: pl.Expr) -> pl.DataFrame:
 
 
 def _scopes(source: Source) -> Table | None:
-    rows = _rows(
-        source, pl.col("metric").is_in(["energy_j", "facility_energy_j"]), pl.col("device") == "", pl.col("phase") == ""
-    )
+    names = ("energy_j", "marginal_energy_j", "mean_power_w", "idle_power_w")
+    caption = "Each boundary from narrow to wide; a wider one holds the narrower ones."
+    return _by_scope(source, names, ("energy_j", "facility_energy_j"), caption, "table-scopes")
+
+
+def _efficiency(source: Source) -> Table | None:
+    names = ("tokens_per_j", "mfu_ratio", "tdp_ratio", "cv_ratio")
+    caption = "What came of the energy, and how even the power was in the longest steady stretch."
+    return _by_scope(source, names, names, caption, "table-efficiency")
+
+
+def _by_scope(source: Source, names: Sequence[str], rows_of: Sequence[str], caption: str, anchor: str) -> Table | None:
+    """Return metrics as columns, a row a run and boundary that has one of ``rows_of``."""
+    rows = _rows(source, pl.col("metric").is_in(rows_of), pl.col("device") == "", pl.col("phase") == "")
+    if "energy_j" not in rows_of:
+        rows = rows.filter(pl.col("value").is_not_null())
     if rows.is_empty():
         return None
-    names = (
-        "energy_j",
-        "marginal_energy_j",
-        "mean_power_w",
-        "idle_power_w",
-        "cv_ratio",
-        "tokens_per_j",
-        "mfu_ratio",
-    )
     places = list(dict.fromkeys(rows.select("run_id", "scope").iter_rows()))
-    shown_places = places[:ROWS_SHOWN]
+    kept = places[:ROWS_SHOWN]
     columns, cells = [], []
     for name in names:
-        found = [
-            source.result(run, scope, "facility_energy_j" if name == "energy_j" and scope == "facility" else name)
-            or (source.result(run, scope, name) if scope == "facility" else None)
-            for run, scope in shown_places
-        ]
+        found = [_of_scope(source, run, scope, name) for run, scope in kept]
         if not any(r is not None and r["value"] is not None for r in found) and name != "energy_j":
             continue
         unit = shown.unit_of(name, found)
         columns.append(Column(shown.metric(name).label, unit.name))
-        cells.append(
-            [
-                cell(source, r, unit) if r or s != "facility" else shown.exact(None)
-                for r, (_, s) in zip(found, shown_places, strict=True)
-            ]
-        )
-    rows_out = [[run, scope, *(c[i] for c in cells)] for i, (run, scope) in enumerate(shown_places)]
-    more = _more(len(places))
-    caption = f"Each boundary from narrow to wide; a wider one holds the narrower ones.{more}"
-    return Table([Column("run"), Column("boundary"), *columns], rows_out, caption, "table-scopes")
+        cells.append([_or_why(source, r, unit, name, s) for r, (_, s) in zip(found, kept, strict=True)])
+    rows_out = [[run, scope, *(c[i] for c in cells)] for i, (run, scope) in enumerate(kept)]
+    head = [Column("run"), Column("boundary"), *columns]
+    return Table(head, rows_out, caption + _more(len(places)), anchor)
+
+
+def _of_scope(source: Source, run: str, scope: str, name: str) -> dict[str, Any] | None:
+    at_site = scope == "facility" and name == "energy_j"
+    return (source.result(run, scope, "facility_energy_j") if at_site else None) or source.result(run, scope, name)
+
+
+def _or_why(source: Source, row: dict[str, Any] | None, unit: shown.Unit, name: str, scope: str) -> shown.Number:
+    """Return a number, or why a boundary has none."""
+    if row is not None:
+        return cell(source, row, unit)
+    if scope == "facility":
+        return shown.exact(None, reason=_SITE)
+    return shown.exact(None, reason=_BOARDS) if name in _OF_BOARDS and scope != "board" else shown.of_row(None)
 
 
 def _waste(source: Source) -> Table | None:
@@ -104,7 +122,7 @@ def _waste(source: Source) -> Table | None:
     none = f" In {looked - rows.height} more places there was none." if looked > rows.height else ""
     unit = shown.unit_for("energy_j", rows["value"].to_list())
     made = [
-        [r["run_id"], shown.metric(r["metric"]).label, r["scope"], cell(source, r, unit), r["method"] or ""]
+        [r["run_id"], shown.metric(r["metric"]).label, r["scope"], cell(source, r, unit), told(r["method"])]
         for r in rows.head(ROWS_SHOWN).iter_rows(named=True)
     ]
     columns = [Column("run"), Column("waste"), Column("boundary"), Column("energy", unit.name), Column("how")]
@@ -113,6 +131,7 @@ def _waste(source: Source) -> Table | None:
 
 def _phases(source: Source) -> Table | None:
     rows = _rows(source, pl.col("phase") != "", pl.col("metric") == "phase_energy_j", pl.col("device") == "")
+    rows = rows.filter((pl.col("phase") != "other") | pl.col("value").is_null() | (pl.col("value") != 0.0))
     if rows.is_empty():
         return None
     others = {
@@ -138,7 +157,7 @@ def _devices(source: Source) -> Table | None:
         return None
     unit = shown.unit_for("energy_j", rows["value"].to_list())
     made = [
-        [r["run_id"], r["scope"], r["device"], cell(source, r, unit), r["method"] or ""]
+        [r["run_id"], r["scope"], r["device"], cell(source, r, unit), told(r["method"])]
         for r in rows.head(ROWS_SHOWN).iter_rows(named=True)
     ]
     columns = [Column("run"), Column("boundary"), Column("device"), Column("energy", unit.name), Column("how")]

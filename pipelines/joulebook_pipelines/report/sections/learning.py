@@ -60,11 +60,11 @@ def _table(rows: pl.DataFrame, names: list[str], rising: dict[str, dict[str, obj
         ])  # fmt: skip
     columns = [
         Column("run"), Column("boundary"), Column("energy", unit.name), Column("last loss"),
-        Column("a unit of loss cost at first", cost.name), Column("at last", cost.name),
-        Column("dearer and dearer from step"), Column("at", unit.name),
+        Column("a unit of loss cost in the first stretch", cost.name), Column("in the last stretch", cost.name),
+        Column("never cheaper again from step"), Column("at", unit.name),
     ]  # fmt: skip
     caption = (
-        "Energy of one unit of loss, with its 95 % interval; whether to go on where it keeps rising is a decision."
+        "Energy that lowered the loss by one, in the first and in the last stretch of the run, with its 95 % interval."
     )
     return Table(columns, made, caption, "table-loss")
 

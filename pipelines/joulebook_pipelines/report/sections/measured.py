@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from joulebook_pipelines.report import fit_pictures, pictures, shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Items, Section, Table, Text
+from joulebook_pipelines.report.methods import told
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.source import Source
 
@@ -58,8 +59,8 @@ def _clocks(source: Source, budget: Budget) -> list[Block]:
         return []
     made = []
     for r in rows.iter_rows(named=True):
-        offset = shown.number(r["offset_s"], r["offset_lo"], r["offset_hi"], reason=r["reason"] or r["status"])
-        drift = shown.number(r["drift_ppm"], r["drift_lo"], r["drift_hi"], reason="not estimated")
+        offset = shown.number(r["offset_s"], r["offset_lo"], r["offset_hi"], reason="–")
+        drift = shown.number(r["drift_ppm"], r["drift_lo"], r["drift_hi"], reason="–")
         rest = shown.number(r["residual_s"], reason="–")
         made.append([r["clock"], r["status"], r["reference_clock"] or "", offset, drift, rest, r["reason"] or ""])
     columns = [
@@ -78,11 +79,10 @@ def _calibrations(source: Source, budget: Budget) -> list[Block]:
         return []
     made = []
     for r in rows.iter_rows(named=True):
-        why = r["reason"] or r["status"]
         made.append([
             r["host"], f"{r['scope']} → {r['reference_scope']}", r["status"],
-            shown.number(r["gain"], r["gain_lo"], r["gain_hi"], reason=why),
-            shown.number(r["offset_w"], r["offset_lo"], r["offset_hi"], reason=why),
+            shown.number(r["gain"], r["gain_lo"], r["gain_hi"], reason="–"),
+            shown.number(r["offset_w"], r["offset_lo"], r["offset_hi"], reason="–"),
             shown.number(r["range_lo_w"], reason="–"), shown.number(r["range_hi_w"], reason="–"),
             shown.exact(r["points"]), r["reason"] or "",
         ])  # fmt: skip
@@ -103,7 +103,7 @@ def _segments(source: Source) -> list[Block]:
         [
             r["run_id"] or "–", r["scope"], r["device"] or "all", r["kind"],
             _time(source, r["start_utc"]), _time(source, r["end_utc"]),
-            shown.number(r["mean_w"], r["mean_lo"], r["mean_hi"], unit=shown.Unit("W"), reason=r["reason"] or ""),
+            shown.number(r["mean_w"], r["mean_lo"], r["mean_hi"], unit=shown.Unit("W"), reason="–"),
             shown.number(r["cv_ratio"], reason="–"), r["reason"] or "",
         ]
         for r in rows.head(ROWS_SHOWN).iter_rows(named=True)
@@ -138,7 +138,7 @@ def _methods(source: Source) -> list[Block]:
     rows = rows.filter(pl.col("method") != "")
     if rows.is_empty():
         return []
-    made = [[shown.metric(m).label, how] for m, how in rows.head(ROWS_SHOWN).iter_rows()]
+    made = [[shown.metric(m).label, told(how)] for m, how in rows.head(ROWS_SHOWN).iter_rows()]
     return [
         Table([Column("number"), Column("how it was made")], made, "Methods, as the store names them.", "table-methods")
     ]

@@ -8,13 +8,14 @@ import polars as pl
 from markupsafe import Markup
 
 from joulebook_pipelines.report import shown
-from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
+from joulebook_pipelines.report.blocks import Block, Column, Fold, Inline, Section, Table, Text, copyable
 from joulebook_pipelines.report.sections.cost import cell
 from joulebook_pipelines.report.shown import Number, Unit
 from joulebook_pipelines.report.source import Source
 
 SHORT = 4
 """Runs up to which the table stands open."""
+_PERCENT = Unit("%", 0.01)
 PARTS_SHOWN = 12
 """Runs whose parts are listed; the table ``uncertainties`` has them all."""
 
@@ -24,31 +25,31 @@ def build(source: Source) -> Section:
     if not source.runs:
         return Section("sure", "How sure is that?", [Text("There is no number to be sure of.")])
     table = _table(source)
-    blocks: list[Block] = [table] if len(source.runs) <= SHORT else [_widest(source), Fold("Every run", [table])]
+    blocks: list[Block] = [table] if len(source.runs) <= SHORT else [Text(brief(source)), Fold("Every run", [table])]
     parts = _parts(source)
     if parts:
         blocks.append(Fold("Parts of the uncertainty", parts, anchor="uncertainty-parts"))
     return Section("sure", "How sure is that?", blocks)
 
 
-def _widest(source: Source) -> Text:
-    """Return in words which run is known worst."""
+def brief(source: Source) -> Inline:
+    """Return in words which run is known worst, how well, and why."""
     rows = [source.result(run, source.widest(run) or "", "energy_j") for run in source.runs]
     known = [r for r in rows if r is not None and r["value"] and r["lo"] is not None and r["hi"] is not None]
     refused = len(rows) - len([r for r in rows if r is not None and r["value"] is not None])
-    tail = f" The energy of {refused} runs is not known." if refused else ""
+    tail = f" The energy of {refused} of {len(rows)} runs is not known." if refused else ""
     if not known:
-        return Text(f"No energy has an interval.{tail}")
+        return f"No energy has an interval.{tail}"
     worst = max(known, key=lambda r: (r["hi"] - r["lo"]) / abs(r["value"]))
-    covered = shown.number(worst["coverage_ratio"], unit=shown.Unit("%", 0.01), reason="not known")
+    covered = shown.number(worst["coverage_ratio"], unit=_PERCENT, reason="not known")
     part = largest(source, worst["run_id"], worst["scope"])
-    why = f", most of it from {part['part']}" if part else ""
-    text = "Least sure is run {}: {} at the {}, with readings for {} of its time{}.{}"
-    return Text(
-        Markup(text).format(
-            worst["run_id"], copyable(cell(source, worst)), worst["scope"], copyable(covered), why, tail
-        )
-    )
+    why = f"; most of the doubt comes from {part['part']}" if part else ""
+    down, up = (shown.width(abs(worst[end] / worst["value"] - 1.0), unit=_PERCENT) for end in ("lo", "hi"))
+    even = cell(source, worst).half
+    share = Markup("± {}").format(copyable(up)) if even else Markup("−{} +{}").format(copyable(down), copyable(up))
+    lead = Markup("To") if len(known) == 1 else Markup("Least sure is run {}: to").format(worst["run_id"])
+    text = "{} {}; readings cover {} of the time{}.{}"
+    return Markup(text).format(lead, share, copyable(covered), why, tail)
 
 
 def largest(source: Source, run: str, scope: str) -> dict[str, Any] | None:
@@ -78,7 +79,7 @@ def _table(source: Source) -> Table:
         most = largest(source, run, scope)
         part = "–" if most is None else most["part"]
         by = max(abs(most["lo"] or 0.0), abs(most["hi"] or 0.0)) if most else None
-        covered = shown.number((row or {}).get("coverage_ratio"), unit=shown.Unit("%", 0.01), reason="not known")
+        covered = shown.number((row or {}).get("coverage_ratio"), unit=_PERCENT, reason="not known")
         made.append(
             [run, scope, cell(source, row, unit), covered, part, shown.width(by, unit=unit, reason="no parts known")]
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 
 from joulebook_pipelines.report import shown
-from joulebook_pipelines.report.blocks import Block, Column, Section, Table, Text, Tile, Tiles
+from joulebook_pipelines.report.blocks import Block, Column, Inline, Section, Table, Text, Tile, Tiles
 from joulebook_pipelines.report.footnotes import Group
 from joulebook_pipelines.report.sections import findings
 from joulebook_pipelines.report.source import Source
@@ -17,6 +19,8 @@ from joulebook_pipelines.report.source import Source
 WORDS = {"good": "good", "doubt": "look", "bad": "bad", "none": "not checked"}
 EXPECTED = ("not-applicable",)
 """Rules by which a format itself says that it has nothing to tell in a cell: counted, not alarming."""
+DOUBTS = 3
+"""Kinds of finding that a tile names before it is opened."""
 RULES_SHOWN = 20
 """Kinds of reject that are listed."""
 
@@ -30,8 +34,8 @@ class State:
     blocks: tuple[Block, ...] = ()
 
 
-def build(source: Source) -> Section:
-    """Return the strip of checks with their findings."""
+def checks(source: Source) -> list[Tile]:
+    """Return a tile a check, with the findings that belong to it."""
     tiles = [_tile(source, name, topic, look) for name, topic, look in CHECKS]
     other = source.footnotes.on("other")
     if other:
@@ -44,8 +48,25 @@ def build(source: Source) -> Section:
                 other,
             )
         )
+    return tiles
+
+
+def build(tiles: Sequence[Tile]) -> Section:
+    """Return the strip of checks."""
     lead = Text("Each tile opens what was found: where, what it does to which number, and what to do.")
     return Section("trust", "Can I trust the data?", [lead, Tiles(tiles)])
+
+
+def brief(tiles: Sequence[Tile]) -> Inline:
+    """Return in words which checks are bad and which call for a look, each a link to its tile."""
+    parts = []
+    for state, css, words in (("bad", "wrong", "✖ bad"), ("doubt", "look", "▲ look at")):
+        links = [Markup('<a href="#{}">{}</a>').format(t.anchor, t.name) for t in tiles if t.state == state]
+        if links:
+            parts.append(Markup('<span class="{}">{}</span>: {}').format(css, words, Markup(", ").join(links)))
+    good = sum(t.state == "good" for t in tiles)
+    parts.append(Markup('<span class="ok">✓ good</span>: {} of {} checks').format(good, len(tiles)))
+    return Markup("; ").join(parts) + Markup(".")
 
 
 def _tile(source: Source, name: str, topic: str, look: Callable[[Source], State]) -> Tile:
@@ -60,9 +81,16 @@ def _made(source: Source, name: str, topic: str, state: State, groups: list[Grou
     told = [f["message"] for g in groups for f in g.findings]
     more = [b for b in state.blocks if not (isinstance(b, Text) and any(str(b.body) in message for message in told))]
     shown_blocks = [*findings.blocks(source, groups), *more]
-    return Tile(
-        name, final, WORDS[final], state.summary, shown_blocks or [Text("Nothing was found.")], f"check-{topic}"
-    )
+    raised = _doubts(groups) if final != state.state else []
+    summary = "; ".join([state.summary, *raised])
+    opened = shown_blocks or [Text("Nothing was found.")]
+    return Tile(name, final, WORDS[final], summary, opened, f"check-{topic}")
+
+
+def _doubts(groups: list[Group]) -> list[str]:
+    """Return the names of what casts doubt: a tile that calls for a look says why."""
+    names = [re.sub(r"-\d+s$", "", g.code).replace("-", " ") for g in groups if g.severity != "note"]
+    return [", ".join(dict.fromkeys(names[:DOUBTS])) + (" …" if len(names) > DOUBTS else "")] if names else []
 
 
 def _plural(n: int, word: str) -> str:
@@ -78,6 +106,8 @@ def _sources(source: Source) -> State:
 
 def _rejects(source: Source) -> State:
     rows = source.rows("rejects")
+    if source.rows("sources").is_empty():
+        return State("none", "nothing was read")
     if rows.is_empty():
         return State("good", "every cell was read")
     paths = source.rows("sources").select("source_id", "path")
@@ -122,12 +152,17 @@ def _gaps(source: Source) -> State:
     return State("doubt", f"gaps in {torn.height} of {_plural(rows.height, 'channel')}", (table,))
 
 
+_CLOCK_WORDS = {
+    "reference": "reference", "aligned": "put right against it", "assumed": "taken as right", "refused": "not comparable",
+}  # fmt: skip
+
+
 def _clocks(source: Source) -> State:
     rows = source.rows("alignments")
     if rows.is_empty():
         return State("none", "one clock, or none compared")
     found = dict(rows.group_by("status").len().iter_rows())
-    summary = ", ".join(f"{found[s]} {s}" for s in ("reference", "aligned", "assumed", "refused") if s in found)
+    summary = ", ".join(f"{found[s]} {word}" for s, word in _CLOCK_WORDS.items() if s in found)
     return State("bad" if "refused" in found else "doubt" if "assumed" in found else "good", summary)
 
 
@@ -148,11 +183,16 @@ def _metric(source: Source, name: str, good: str, missing: str) -> State:
     if known.is_empty():
         reasons = rows["reason"].drop_nulls().unique().sort().to_list()
         return State("none" if rows.is_empty() else "doubt", missing, tuple(Text(r) for r in reasons[:5] if r))
-    refused = rows.filter(pl.col("value").is_null())["run_id"].n_unique()
+    partly = rows.filter(pl.col("value").is_null(), pl.col("run_id").is_in(known["run_id"].to_list()))
+    refused = partly["run_id"].n_unique()
     runs = known["run_id"].n_unique()
     summary = f"{good} in {runs} of {_plural(max(len(source.runs), runs), 'run')}"
-    summary += ", but not at every boundary" if refused else ""
-    return State("doubt" if refused else "good", summary)
+    summary += f", in {refused} of them not at every boundary" if refused else ""
+    why = rows.filter(pl.col("value").is_null()).group_by("scope", "reason", maintain_order=True).len()
+    told = tuple(
+        Text(f"At the {scope}, in {_plural(n, 'run')}: {reason or 'no value'}.") for scope, reason, n in why.iter_rows()
+    )
+    return State("doubt" if refused or runs < len(source.runs) else "good", summary, told)
 
 
 def _idle(source: Source) -> State:
