@@ -17,6 +17,7 @@ from joulebook_pipelines import recognise, tally
 from joulebook_pipelines.logs import table, text
 from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.contract import Adapter, Channel, Log, LogRefusedError, Options, Part
+from joulebook_pipelines.logs.gathered import gathered
 from joulebook_pipelines.store import Store
 
 COARSE_SHARE = 0.05
@@ -136,7 +137,7 @@ def _read(source: SourceFile, log: Log, adapter: Adapter, store: Store, progress
     findings: list[Finding] = []
     spans = False
     size = source.path.stat().st_size
-    for part in map(_in_file_order, ahead(adapter.parse(log))):
+    for part in ahead(gathered(map(_in_file_order, adapter.parse(log)))):
         lines += part.lines
         channels.update({c.device: c for c in part.channels})
         version = version or part.tool_version

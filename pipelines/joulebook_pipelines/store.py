@@ -49,6 +49,7 @@ class Store(ChannelReads):
             self._con = duckdb.connect(str(path), read_only=read_only, config=config)
         except duckdb.Error as error:
             raise StoreError(f"{path}: cannot be opened: {str(error).splitlines()[0]}") from None
+        self._reading_columns: set[str] = set()
         self._con.execute("set timezone = 'UTC'")
         if not read_only:
             create(self._con)
@@ -75,6 +76,7 @@ class Store(ChannelReads):
             yield
         except BaseException:
             self._con.rollback()
+            self._reading_columns = set()
             raise
         self._con.commit()
 
@@ -90,9 +92,10 @@ class Store(ChannelReads):
             # A column without a value is no column of this log.
             empty = [c for c in frame.columns if c in schema.QUANTITY_NAMES and frame[c].null_count() == frame.height]
             frame = frame.drop(empty)
-            make_room(self._con, frame)
+            if not self._reading_columns.issuperset(frame.columns):
+                self._reading_columns = make_room(self._con, frame)
         stored = READING_ROWS if name == "readings" else name
-        self._con.register("rows_to_insert", frame.to_arrow())
+        self._con.register("rows_to_insert", frame.to_arrow(compat_level=pl.CompatLevel.newest()))
         self._con.execute(f'insert into "{stored}" by name select * from rows_to_insert')
         self._con.unregister("rows_to_insert")
 

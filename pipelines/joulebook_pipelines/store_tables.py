@@ -83,8 +83,8 @@ def stored_columns(con: duckdb.DuckDBPyConnection) -> set[str]:
     return {r[0] for r in con.execute(query, [READING_ROWS]).fetchall()}
 
 
-def make_room(con: duckdb.DuckDBPyConnection, frame: pl.DataFrame) -> None:
-    """Add the columns of a frame of readings that no source had before."""
+def make_room(con: duckdb.DuckDBPyConnection, frame: pl.DataFrame) -> set[str]:
+    """Add the columns of a frame of readings that no source had before; return all columns that there are now."""
     stored = stored_columns(con)
     types = schema.table("readings").schema
     fresh = [c for c in frame.columns if c not in stored]
@@ -92,6 +92,7 @@ def make_room(con: duckdb.DuckDBPyConnection, frame: pl.DataFrame) -> None:
         con.execute(f'alter table {READING_ROWS} add column "{name}" {_sql_type(types[name])}')
     if fresh:
         _show_readings(con)
+    return stored.union(fresh)
 
 
 def _sql_type(dtype: pl.DataType | type[pl.DataType]) -> str:

@@ -57,6 +57,8 @@ def _parse(log: Log) -> Iterator[Part]:
         groups,
         lambda text: stamps.parse(text, _FORM),
         stamps.Localiser(None),
+        time_unit_us=_FORM.unit_us,
+        form=_FORM,
     )
     yield from wide.Reader(log, sheet).parts()
     yield Part(findings=absent.told(log, silent))

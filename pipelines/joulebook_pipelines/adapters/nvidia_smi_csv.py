@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook import rules
-from joulebook_pipelines.logs import boards, cells, nvidia_doubts, nvidia_query, stamps, table, ticks
+from joulebook_pipelines.logs import boards, cells, nvidia_doubts, nvidia_query, plain, plain_scan, stamps, table, ticks
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.nvidia_messages import Messages
 from joulebook_pipelines.logs.table import Field
@@ -29,42 +29,62 @@ class _Reader:
     driver: str = ""
     over_limit: int = 0
     incomplete_ticks: int = 0
-    bare: bool = False
+    scanner: plain.Scanner | None = None
     messages: Messages = field(default_factory=Messages)
 
-    def read(self, block: Block, *, final: bool) -> Part:
-        """Return what a block says: the quick way where nothing in it is odd, else with care."""
-        part = self._quick(block) or self._careful(block, final=final)
-        self.messages.add(part)
-        return part
+    def read(self, block: Block, *, final: bool) -> Iterator[Part]:
+        """Yield what a block says: plain rows the quick way, everything else with care."""
+        for piece in self.scanner.read(block) if self.scanner else (block,):
+            part = self._quick(piece) if isinstance(piece, plain.Rows) else None
+            lines = piece.block if isinstance(piece, plain.Rows) else piece
+            part = part or self._careful(lines, final=final)
+            self.messages.add(part)
+            yield part
 
-    def _quick(self, block: Block) -> Part | None:
-        """Read a block of bare numbers with a typed reader; ``None`` as soon as anything in it needs a second look.
-
-        Typed reading is twice as fast as going through text, and says by a null or an error where it does not fit.
-        """
+    def _quick(self, rows: plain.Rows) -> Part | None:
+        """Return the readings of plain rows; ``None`` where the devices, the clock or a physical rule want a second look."""
         layout = self.layout
-        if not self.bare or not block.terminated or layout.others or b"timestamp" in block.data:
+        devices = self._devices(rows)
+        states = {f.column: rows.word(f.column) for f in layout.fields if f.quantity in cells.TEXT_QUANTITIES}
+        if devices is None or any(t.lower() in cells.MISSING for c in states for t in rows.texts[c]):
             return None
-        numeric = {f.column for f in layout.fields if f.quantity not in cells.TEXT_QUANTITIES}
-        schema = {n: pl.Float64 if n in numeric else pl.Int32 if n == layout.index else pl.String for n in layout.names}
-        frame = table.split_regular(block, layout.names, ",", schema)
-        if frame is None or any(frame[c].null_count() for c in (*numeric, layout.index) if c):
-            return None
-        naive = frame.select(stamps.parse(pl.col(layout.time), self.form).alias("ts_utc")).to_series()
-        if naive.null_count():
-            return None
-        frame = frame.with_columns(self.clock.to_utc(naive))
-        frame, lost = self._with_device(frame, final=True)
+        frame = rows.frame.with_columns(devices, self.clock.to_utc(rows.frame["ts_utc"]), *states.values())
         values = frame.select(
             "line", "device",
             *(cells.scaled(pl.col(f.column), f.quantity, f.unit).alias(f.quantity) for f in layout.fields), "ts_utc",
         )  # fmt: skip
-        _, broken = rules.judge(values, "board")
-        if broken.height or lost.height or values["ts_utc"].null_count():
+        if values["ts_utc"].null_count() or rules.judge(values, "board")[1].height:
             return None
         self._count_over_limit(values)
-        return Part(lines=block.count, readings=values, channels=self._channels(frame))
+        return Part(lines=rows.frame.height, readings=values, channels=self._fresh_channels(rows, devices))
+
+    def _devices(self, rows: plain.Rows) -> pl.Series | None:
+        """Return the device of each row; ``None`` where a card has no number."""
+        key = self.layout.key
+        if key is None:
+            return pl.Series("device", [self._only_device()]).new_from_index(0, rows.frame.height)
+        if key != self.layout.index:
+            for text in rows.texts[key]:
+                self.bus_devices.setdefault(text, f"gpu:{len(self.bus_devices)}")
+            return rows.word(key, self.bus_devices).alias("device")
+        if not all(re.fullmatch(r"[0-9]+", text) for text in rows.texts[key]):
+            return None
+        return rows.word(key, {text: f"gpu:{text}" for text in rows.texts[key]}).alias("device")
+
+    def _only_device(self) -> str:
+        options = self.log.options
+        return options.device or (options.devices or ("gpu:0",))[0]
+
+    def _fresh_channels(self, rows: plain.Rows, devices: pl.Series) -> tuple[Channel, ...]:
+        if all(d in self.models for d in devices.unique()):
+            return ()
+        lines = (
+            rows.first_lines(self.layout.key) if self.layout.key else {"": rows.block.data.split(b"\n", 1)[0].decode()}
+        )
+        seen = table.split(
+            Block(1, "".join(f"{line}\n" for line in lines.values()).encode()), self.layout.names, ","
+        ).frame
+        return self._channels(self._with_device(seen, final=True)[0])
 
     def _count_over_limit(self, values: pl.DataFrame) -> None:
         if {"power_w", "power_limit_w"} <= set(values.columns):
@@ -129,14 +149,12 @@ class _Reader:
     def _with_device(self, raw: pl.DataFrame, *, final: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
         options = self.log.options
         if self.layout.index:
-            if raw[self.layout.index].dtype.is_integer():
-                return raw.with_columns(device=_card(raw[self.layout.index])), table.no_rejects()
             text = pl.col(self.layout.index).str.strip_chars()
             named = pl.when(text.str.contains(r"^\d+$")).then(pl.concat_str(pl.lit("gpu:"), text)).otherwise(None)
             raw = raw.with_columns(device=named)
             lost = raw.filter(pl.col("device").is_null())
             return raw.filter(pl.col("device").is_not_null()), self._lost_rows(lost, "no-such-device")
-        key = self.layout.uuid or self.layout.bus
+        key = self.layout.key
         if key:
             for text in raw[key].str.strip_chars().unique(maintain_order=True):
                 self.bus_devices.setdefault(text, f"gpu:{len(self.bus_devices)}")
@@ -144,7 +162,7 @@ class _Reader:
             return raw.with_columns(device=named), table.no_rejects()
         if len(options.devices) > 1:
             return self._by_tick(raw, final=final)
-        return raw.with_columns(device=pl.lit(options.device or (options.devices or ("gpu:0",))[0])), table.no_rejects()
+        return raw.with_columns(device=pl.lit(self._only_device())), table.no_rejects()
 
     def _by_tick(self, raw: pl.DataFrame, *, final: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
         assigned, open_lines = ticks.assign(raw["ts_utc"], self.log.options.devices, final=final)
@@ -197,12 +215,6 @@ class _Reader:
         return tuple(fresh)
 
 
-def _card(index: pl.Series) -> pl.Series:
-    """Return device names for card numbers, made once per card."""
-    names = {int(i): f"gpu:{i}" for i in index.unique()}
-    return index.replace_strict(names, return_dtype=pl.String)
-
-
 def _parse(log: Log) -> Iterator[Part]:
     header_at = next((i for i, line in enumerate(log.head.lines[:200]) if nvidia_query.is_header(line)), None)
     layout = (
@@ -227,27 +239,36 @@ def _parse(log: Log) -> Iterator[Part]:
     _refuse_hidden_devices(log, layout, form, samples)
     yield Part(lines=first, findings=nvidia_doubts.about(log, layout, header_at))
     reader = _Reader(log, layout, form, clock)
-    reader.bare = _bare(log, layout, first)
+    reader.scanner = _scanner(log, layout, form)
     previous: Block | None = None
     for block in _skip_head(log.blocks(), first):
         if previous is not None:
-            yield reader.read(previous, final=False)
+            yield from reader.read(previous, final=False)
         previous = block
     if previous is not None:
-        yield reader.read(previous, final=True)
+        yield from reader.read(previous, final=True)
     doubts = nvidia_doubts.afterwards(
         log, clock, over_limit=reader.over_limit, incomplete_ticks=reader.incomplete_ticks
     )
     yield Part(findings=(*doubts, *reader.messages.findings(log.name)), tool_version=reader.driver)
 
 
-def _bare(log: Log, layout: nvidia_query.Layout, first: int) -> bool:
-    """Tell whether the first line of numbers carries no units, so that the quick way is worth trying."""
-    row = next(
-        (c for line in log.head.lines[first : first + 50] if len(c := line.split(",")) == len(layout.names)), None
-    )
-    numeric = [f.column for f in layout.fields if f.quantity not in cells.TEXT_QUANTITIES]
-    return row is not None and all(re.fullmatch(r"\s*[\d.]+\s*", row[layout.names.index(c)]) for c in numeric)
+def _scanner(log: Log, layout: nvidia_query.Layout, form: stamps.StampForm) -> plain.Scanner | None:
+    """Return what reads the plain rows of a file; ``None`` where each row needs its neighbours or has two powers."""
+    if layout.others or not form.fixed or (layout.key is None and len(log.options.devices) > 1):
+        return None
+    known = {f.column: f for f in layout.fields}
+    cells_ = []
+    for name in layout.names:
+        if name == layout.time:
+            cells_.append(plain.Cell("ts_utc", plain_scan.STAMP))
+        elif name in known and known[name].quantity not in cells.TEXT_QUANTITIES:
+            cells_.append(plain.Cell(name, plain_scan.NUMBER, known[name].unit))
+        else:
+            cells_.append(
+                plain.Cell(name, plain_scan.WORD if name == layout.key or name in known else plain_scan.SKIPPED)
+            )
+    return plain.Scanner(cells_, ",", form)
 
 
 def _skip_head(blocks: Iterator[Block], skip: int) -> Iterator[Block]:

@@ -112,7 +112,7 @@ def _wide(
     rule = (UNDERFLOW, "unsigned-underflow")
     sheet = wide.Sheet(
         names, found.separator, Field("c0", found.headers[0], "ts_utc"), tuple(groups), how.naive, how.clock, first_row=first_row,
-        beyond={"energy_j": rule, "energy_counter_j": rule}, time_unit_us=number, span_s=span_s,
+        beyond={"energy_j": rule, "energy_counter_j": rule}, time_unit_us=number, form=form, span_s=span_s,
     )  # fmt: skip
     yield from wide.Reader(log, sheet).parts()
     ranges = {

@@ -149,7 +149,8 @@ def _parse(log: Log) -> Iterator[Part]:
     channel = Channel(device, scope, kind=kind, window_s=log.options.window_s)
     sheet = wide.Sheet(
         names, ",", Field("c1", "Time", "ts_utc"), (wide.Group(channel, fields, scope or "facility"),),
-        lambda text: stamps.parse(text, _FORM), clock, first_row=1, labels=labels, unmeasured=_UNMEASURED, scale=log.options.sign,
+        lambda text: stamps.parse(text, _FORM), clock, first_row=1, form=_FORM, labels=labels, unmeasured=_UNMEASURED,
+        scale=log.options.sign,
     )  # fmt: skip
     check, choice = _Parts(parts), _Choice(mark, *_marks(log))
     negative = _Negative()
@@ -159,7 +160,14 @@ def _parse(log: Log) -> Iterator[Part]:
         if parts:
             check.add(frame)
 
-    reader = wide.Reader(log, sheet, choose=choice.split, watch=watch, also_numbers=tuple(parts.values()))
+    reader = wide.Reader(
+        log,
+        sheet,
+        choose=choice.split,
+        watch=watch,
+        also_numbers=tuple(parts.values()),
+        also_words=(mark,) if mark else (),
+    )
     yield from reader.parts()
     yield Part(
         findings=(

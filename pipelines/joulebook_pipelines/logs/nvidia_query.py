@@ -46,6 +46,11 @@ class Layout:
     driver: str | None
 
     @property
+    def key(self) -> str | None:
+        """Name of the column that tells the cards apart."""
+        return self.index or self.uuid or self.bus
+
+    @property
     def power(self) -> str | None:
         """Name of the power field that is read as ``power_w``."""
         return next((f.header.split(" [")[0].strip() for f in self.fields if f.quantity == "power_w"), None)

@@ -159,10 +159,7 @@ def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
     text = column.str.strip_chars()
     if form.pattern in {"epoch", "relative"}:
         number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-        us = (number * form.unit_us).round()
-        if form.pattern == "epoch":
-            us = pl.when(us.is_between(EPOCH_2000_S * 1e6, LAST_EPOCH_S * 1e6)).then(us)
-        return us.cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
+        return within_epoch((number * form.unit_us).round(), form).cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
     if form.odd_fraction:
         text = text.str.replace(r"(:\d{2}:\d{2})[,:](\d+)", "${1}.${2}")
     if form.fixed:
@@ -172,6 +169,13 @@ def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
         text = text.str.strip_suffix("Z")
     parsed = text.str.to_datetime(pattern, time_unit="us", strict=False)
     return parsed.dt.replace_time_zone(None) if pattern.endswith("%#z") else parsed
+
+
+def within_epoch(us: pl.Expr, form: StampForm | None) -> pl.Expr:
+    """Return microseconds, null where Unix time lies outside of what a log can hold."""
+    if form is None or form.pattern != "epoch":
+        return us
+    return pl.when(us.is_between(EPOCH_2000_S * 1e6, LAST_EPOCH_S * 1e6)).then(us)
 
 
 def _parse_fixed(text: pl.Expr, form: StampForm) -> pl.Expr:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook import rules
-from joulebook_pipelines.logs import cells, rows, stamps, table
+from joulebook_pipelines.logs import cells, plain, plain_scan, rows, stamps, table
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -59,6 +59,8 @@ class Sheet:
         By quantity, the number [unit of the file] from which on a cell is an error of the tool, and the rule.
     time_unit_us
         For stamps that are plain numbers: microseconds per unit, so that they need not go through text.
+    form
+        How the stamps are written; where the digits stand at fixed places they need not go through text either.
     span_s
         Length of the span of each reading [s]; ``None`` for instants and counters.
     trailer
@@ -78,6 +80,7 @@ class Sheet:
     unmeasured: Mapping[str, tuple[tuple[float, ...], str]] = field(default_factory=dict)
     beyond: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     time_unit_us: float | None = None
+    form: stamps.StampForm | None = None
     span_s: float | None = None
     trailer: str | None = None
     scale: int = 1
@@ -97,6 +100,8 @@ class Reader:
         Splits the timed rows of a block into those that are read and the rejects of the others.
     watch
         Is shown the rows of each block that are read.
+    also_numbers, also_words
+        Further columns that ``choose`` and ``watch`` need.
     """
 
     def __init__(
@@ -107,22 +112,26 @@ class Reader:
         choose: Callable[[pl.DataFrame], tuple[pl.DataFrame, pl.DataFrame]] | None = None,
         watch: Callable[[pl.DataFrame], None] | None = None,
         also_numbers: tuple[str, ...] = (),
+        also_words: tuple[str, ...] = (),
     ) -> None:
         self._log, self._sheet, self._choose, self._watch = log, sheet, choose, watch
-        self._numbers = {*(f.column for f in sheet.fields), *also_numbers}
+        self._scanner = _scanner(sheet, set(also_numbers), set(also_words))
 
     def parts(self) -> Iterator[Part]:
         """Yield the channels, then what each block says."""
         yield Part(lines=self._sheet.first_row - 1, channels=tuple(g.channel for g in self._sheet.groups))
         for block in rows.below(self._log.blocks(), self._sheet.first_row - 1):
-            yield self._quick(block) or self._careful(block)
+            for piece in self._scanner.read(block) if self._scanner else (block,):
+                if isinstance(piece, Block):
+                    yield self._careful(piece)
+                else:
+                    yield self._quick(piece) or self._careful(piece.block)
 
-    def _quick(self, block: Block) -> Part | None:
-        """Read a block of bare numbers with a typed reader; ``None`` as soon as anything needs a second look."""
-        frame = self._plain(block)
-        if frame is None:
+    def _quick(self, plain_rows: plain.Rows) -> Part | None:
+        """Return the readings of plain rows; ``None`` as soon as anything needs a second look."""
+        frame = self._timed(plain_rows.frame.with_columns(plain_rows.word(c) for c in plain_rows.words))
+        if any(bool((frame[f.column].abs() >= self._limit(f)).any()) for f in self._sheet.fields):
             return None
-        frame = self._timed(frame)
         if frame["ts_utc"].null_count():
             return None
         frame, rejects = self._chosen(frame)
@@ -135,25 +144,11 @@ class Reader:
             rejects = pl.concat([rejects, absent])
         if self._watch is not None:
             self._watch(frame)
-        return Part(lines=block.count, readings=rows.together(readings), rejects=rejects if rejects.height else None)
+        lines = plain_rows.frame.height
+        return Part(lines=lines, readings=rows.together(readings), rejects=rejects if rejects.height else None)
 
-    def _plain(self, block: Block) -> pl.DataFrame | None:
-        """Return the typed cells of a block in which every number is one, every label as it should be."""
-        sheet = self._sheet
-        if not block.terminated:
-            return None
-        schema = {n: pl.Float64 if n in self._numbers else pl.String for n in sheet.names}
-        if sheet.time_unit_us is not None:
-            schema[sheet.time.column] = pl.Float64
-        frame = table.split_regular(block, sheet.names, sheet.separator, schema)
-        if frame is None or any(not (frame[c] == word).all() for c, word in sheet.labels.items()):
-            return None
-        for f in sheet.fields:
-            limit = sheet.beyond.get(f.quantity, (cells.OVER_RANGE, ""))[0]
-            numbers = frame[f.column]
-            if not numbers.is_finite().all(ignore_nulls=False) or bool((numbers.abs() >= limit).any()):
-                return None
-        return frame
+    def _limit(self, f: Field) -> float:
+        return self._sheet.beyond.get(f.quantity, (cells.OVER_RANGE, ""))[0]
 
     def _typed(self, frame: pl.DataFrame, group: Group) -> tuple[pl.DataFrame | None, pl.DataFrame]:
         """Return one device's readings, and the cells of columns that say "not measured" from end to end."""
@@ -224,8 +219,14 @@ class Reader:
         return (raw, table.no_rejects()) if self._choose is None else self._choose(raw)
 
     def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
+        if raw[self._sheet.time.column].dtype == pl.Datetime:
+            at = self._sheet.clock.to_utc(raw[self._sheet.time.column])
+            return raw.with_columns(at.alias("ts_utc"), span_s=pl.lit(self._sheet.span_s, pl.Float64))
         if raw[self._sheet.time.column].dtype == pl.Float64:
-            us = (raw[self._sheet.time.column] * self._sheet.time_unit_us).round().cast(pl.Int64, strict=False)
+            number = pl.col(self._sheet.time.column) * self._sheet.time_unit_us
+            us = raw.select(
+                stamps.within_epoch(number.round(), self._sheet.form).cast(pl.Int64, strict=False)
+            ).to_series()
             at = us.cast(pl.Datetime("us", "UTC")).alias("ts_utc")
             return raw.with_columns(at, span_s=pl.lit(self._sheet.span_s, pl.Float64))
         naive = raw.select(self._sheet.naive(pl.col(self._sheet.time.column).fill_null("")).alias("ts_utc")).to_series()
@@ -260,6 +261,24 @@ class Reader:
             )  # fmt: skip
             damage.append(table.whole_lines(odd.sort("line"), rule))
         return frame, pl.concat(damage) if damage else table.no_rejects()
+
+
+def _scanner(sheet: Sheet, also_numbers: set[str], also_words: set[str]) -> plain.Scanner | None:
+    """Return what reads plain rows, where the stamps allow it."""
+    if sheet.time_unit_us is None and (sheet.form is None or not sheet.form.fixed):
+        return None
+    units = {f.column: f.unit for f in sheet.fields}
+    found = []
+    for name in sheet.names:
+        if name == sheet.time.column:
+            found.append(plain.Cell(name, plain_scan.NUMBER if sheet.time_unit_us is not None else plain_scan.STAMP))
+        elif name in units or name in also_numbers:
+            found.append(plain.Cell(name, plain_scan.NUMBER, units.get(name, "")))
+        elif name in sheet.labels:
+            found.append(plain.Cell(name, plain_scan.LABEL, sheet.labels[name]))
+        else:
+            found.append(plain.Cell(name, plain_scan.WORD if name in also_words else plain_scan.SKIPPED))
+    return plain.Scanner(found, sheet.separator, sheet.form)
 
 
 def _without(

@@ -1,0 +1,217 @@
+"""Machine code that reads plain rows: numbers, stamps and words at fixed places, one pass over the bytes.
+
+A row that holds anything else (another number of cells, a quote, a cell that is no number) is not judged here: reading
+stops in front of it. The decimals are exact: digits up to 2**53 divided by a power of ten up to 10**22 round once
+(Clinger 1990, doi:10.1145/93542.93557).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+SKIPPED, NUMBER, STAMP, WORD, LABEL = range(5)
+"""What a cell is: passed over, a number with or without its unit, a stamp, one of a few words, always the same text."""
+
+MOST_WORDS = 64
+"""Distinct texts of a column that are told apart; cards, states and marks are fewer."""
+
+LONGEST_WORD = 64
+
+_SPACE, _QUOTE, _MINUS, _POINT, _ZERO, _NEWLINE, _Z = 32, 34, 45, 46, 48, 10, 90
+_EXACT = 2**53
+_TENS = 10.0 ** np.arange(23)
+_LENGTH_OF_STAMP = 19
+_DAYS_OF_MONTH = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+_DAYS_BEFORE_1970 = 719_468  # from 0000-03-01, where the count of days begins
+
+
+@njit(nogil=True, cache=True)
+def _skip_spaces(data: np.ndarray, at: int) -> int:
+    while at < len(data) and data[at] == _SPACE:
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _number(data: np.ndarray, at: int) -> tuple[int, float]:
+    """Return the place behind a decimal number and its value; -1 where there is none that is surely exact."""
+    negative = at < len(data) and data[at] == _MINUS
+    at += negative
+    digits, behind, mantissa = 0, -1, 0
+    while at < len(data):
+        digit = data[at] - _ZERO
+        if digit == _POINT - _ZERO and behind < 0:
+            behind = 0
+        elif digit < 0 or digit > 9:
+            break
+        else:
+            mantissa = mantissa * 10 + digit
+            digits += 1
+            behind += behind >= 0
+        at += 1
+    if digits == 0 or digits > 18 or mantissa > _EXACT:
+        return -1, 0.0
+    value = mantissa / _TENS[behind] if behind > 0 else np.float64(mantissa)
+    return at, -value if negative else value
+
+
+@njit(nogil=True, cache=True)
+def _digits(data: np.ndarray, at: int, count: int) -> int:
+    """Return ``count`` digits as a number, or something far below 0."""
+    value = 0
+    for i in range(at, at + count):
+        digit = data[i] - _ZERO
+        if digit < 0 or digit > 9:
+            return -1_000_000
+        value = value * 10 + digit
+    return value
+
+
+@njit(nogil=True, cache=True)
+def _day(year: int, month: int, day: int) -> int:
+    """Return the days since 1970 of a date of the Gregorian calendar; below -10**6 where there is no such date."""
+    if month < 1 or month > 12 or day < 1 or year < 1:
+        return -10_000_000
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if day > _DAYS_OF_MONTH[month - 1] + (leap and month == 2):
+        return -10_000_000
+    # Years that begin in March have their leap day at the end, so whole years and months can be counted.
+    shifted, since_march = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    days = shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400
+    return days + (153 * since_march + 2) // 5 + day - 1 - _DAYS_BEFORE_1970
+
+
+@njit(nogil=True, cache=True)
+def _stamp(data: np.ndarray, at: int, places: np.ndarray, between: np.ndarray, aware: bool) -> tuple[int, int]:
+    """Return the place behind a stamp of 19 characters and digits of a second, and its microseconds since 1970."""
+    if at + _LENGTH_OF_STAMP >= len(data):
+        return -1, 0
+    for i in range(_LENGTH_OF_STAMP):
+        if between[i] and data[at + i] != between[i]:
+            return -1, 0
+    hour, minute, second = (
+        _digits(data, at + places[3], 2),
+        _digits(data, at + places[4], 2),
+        _digits(data, at + places[5], 2),
+    )
+    days = _day(_digits(data, at + places[0], 4), _digits(data, at + places[1], 2), _digits(data, at + places[2], 2))
+    if days < -1_000_000 or min(hour, minute, second) < 0 or hour > 23 or minute > 59 or second > 59:
+        return -1, 0
+    at += _LENGTH_OF_STAMP
+    fraction, weight = 0, 100_000
+    if data[at] == _POINT:
+        at += 1
+        while at < len(data) and _ZERO <= data[at] <= _ZERO + 9:
+            fraction += (data[at] - _ZERO) * weight
+            weight //= 10
+            at += 1
+    if aware:
+        if at >= len(data) or data[at] != _Z:
+            return -1, 0
+        at += 1
+    return at, (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction
+
+
+@njit(nogil=True, cache=True)
+def _behind_text(data: np.ndarray, at: int, text: np.ndarray, length: int) -> int:
+    """Return the place behind a text if it stands here, else the same place."""
+    if length == 0 or at + length > len(data):
+        return at
+    for i in range(length):
+        if data[at + i] != text[i]:
+            return at
+    return at + length
+
+
+@njit(nogil=True, cache=True)
+def _end_of_cell(data: np.ndarray, at: int, end: int) -> int:
+    """Return where a cell ends, or -1 where it holds what must be looked at."""
+    while at < len(data) and data[at] != end and data[at] != _NEWLINE:
+        if data[at] == _QUOTE or data[at] == 0:
+            return -1
+        at += 1
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _word(data: np.ndarray, begin: int, end: int, known: np.ndarray, lengths: np.ndarray, state: np.ndarray) -> int:
+    """Return the number of a text among those known, a new one where it is new, -1 where there is no room.
+
+    Pollers write their devices in turn, so the word behind the last one is tried first.
+    """
+    while end > begin and data[end - 1] == _SPACE:
+        end -= 1
+    length = end - begin
+    count: int = state[0]
+    at: int = state[1]
+    for _ in range(count):
+        at = at + 1 if at + 1 < count else 0
+        if lengths[at] == length and _behind_text(data, begin, known[at], length) == end and length > 0:
+            state[1] = at
+            return at
+    if count >= MOST_WORDS or length > LONGEST_WORD or length == 0:
+        return -1
+    known[count, :length] = data[begin:end]
+    lengths[count], state[0], state[1] = length, count + 1, count
+    return count
+
+
+@njit(nogil=True, cache=True)
+def rows(
+    data: np.ndarray, at: int, row: int, separator: int, kinds: np.ndarray, texts: np.ndarray, text_lengths: np.ndarray,
+    places: np.ndarray, between: np.ndarray, aware: bool, known: np.ndarray, word_lengths: np.ndarray, states: np.ndarray,
+    stamps: np.ndarray, numbers: np.ndarray, words: np.ndarray,
+) -> tuple[int, int]:  # fmt: skip
+    """Read rows from a place on until one does not fit.
+
+    Parameters
+    ----------
+    data
+        Bytes that end with a line end.
+    at, row
+        Where to begin to read, and the first row to write.
+    kinds
+        What each cell is.
+    texts, text_lengths
+        Per cell the unit that may follow its number, or the label that it is.
+    places, between, aware
+        Offsets of year, month, day, hour, minute and second in a stamp, the bytes that stand between them, and whether
+        a Z ends it.
+    known, word_lengths, states
+        Per column of words: those seen so far, and their number and the last one. Added to.
+    stamps, numbers, words
+        Written to: microseconds, one line a column of numbers, one line a column of words.
+
+    Returns
+    -------
+    tuple
+        The number of rows written so far, and the place of the first line that was not read.
+    """
+    while at < len(data):
+        begin, number, word = at, 0, 0
+        for cell in range(len(kinds)):
+            end = separator if cell + 1 < len(kinds) else _NEWLINE
+            kind = kinds[cell]
+            at = _skip_spaces(data, at)
+            if kind == NUMBER:
+                at, numbers[number, row] = _number(data, at)
+                number += 1
+                if at >= 0 and data[at] != end:
+                    at = _behind_text(data, _skip_spaces(data, at), texts[cell], text_lengths[cell])
+            elif kind == STAMP:
+                at, stamps[row] = _stamp(data, at, places, between, aware)
+            elif kind == LABEL:
+                at = _behind_text(data, at, texts[cell], text_lengths[cell])
+            else:
+                first, at = at, _end_of_cell(data, at, end)
+                if kind == WORD and at >= 0:
+                    words[word, row] = _word(data, first, at, known[word], word_lengths[word], states[word])
+                    at = at if words[word, row] >= 0 else -1
+                    word += 1
+            at = _skip_spaces(data, at) if at >= 0 else len(data)
+            if at >= len(data) or data[at] != end:
+                return row, begin
+            at += 1
+        row += 1
+    return row, at
