@@ -114,12 +114,12 @@ def _stamp(data: np.ndarray, at: int, places: np.ndarray, between: np.ndarray, a
 
 
 @njit(nogil=True, cache=True)
-def _behind_text(data: np.ndarray, at: int, text: np.ndarray, length: int) -> int:
-    """Return the place behind a text if it stands here, else the same place."""
+def _behind_text(data: np.ndarray, at: int, texts: np.ndarray, which: int, length: int) -> int:
+    """Return the place behind one of some texts if it stands here, else the same place."""
     if length == 0 or at + length > len(data):
         return at
     for i in range(length):
-        if data[at + i] != text[i]:
+        if data[at + i] != texts[which, i]:
             return at
     return at + length
 
@@ -135,26 +135,31 @@ def _end_of_cell(data: np.ndarray, at: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _word(data: np.ndarray, begin: int, end: int, known: np.ndarray, lengths: np.ndarray, state: np.ndarray) -> int:
+def _word(
+    data: np.ndarray, begin: int, end: int, column: int, known: np.ndarray, lengths: np.ndarray, states: np.ndarray
+) -> int:
     """Return the number of a text among those known, a new one where it is new, -1 where there is no room.
 
     Pollers write their devices in turn, so the word behind the last one is tried first.
     """
     while end > begin and data[end - 1] == _SPACE:
         end -= 1
-    length = end - begin
-    count: int = state[0]
-    at: int = state[1]
+    length, count, at = end - begin, states[column, 0], states[column, 1]
     for _ in range(count):
         at = at + 1 if at + 1 < count else 0
-        if lengths[at] == length and _behind_text(data, begin, known[at], length) == end and length > 0:
-            state[1] = at
-            return at
+        same = lengths[column, at] == length
+        for i in range(length if same else 0):
+            if known[column, at, i] != data[begin + i]:
+                same = False
+                break
+        if same:
+            states[column, 1] = at
+            return int(at)
     if count >= MOST_WORDS or length > LONGEST_WORD or length == 0:
         return -1
-    known[count, :length] = data[begin:end]
-    lengths[count], state[0], state[1] = length, count + 1, count
-    return count
+    known[column, count, :length] = data[begin:end]
+    lengths[column, count], states[column, 0], states[column, 1] = length, count + 1, count
+    return int(count)
 
 
 @njit(nogil=True, cache=True)
@@ -198,16 +203,17 @@ def rows(
                 at, numbers[number, row] = _number(data, at)
                 number += 1
                 if at >= 0 and data[at] != end:
-                    at = _behind_text(data, _skip_spaces(data, at), texts[cell], text_lengths[cell])
+                    at = _behind_text(data, _skip_spaces(data, at), texts, cell, text_lengths[cell])
             elif kind == STAMP:
                 at, stamps[row] = _stamp(data, at, places, between, aware)
             elif kind == LABEL:
-                at = _behind_text(data, at, texts[cell], text_lengths[cell])
+                at = _behind_text(data, at, texts, cell, text_lengths[cell])
             else:
                 first, at = at, _end_of_cell(data, at, end)
                 if kind == WORD and at >= 0:
-                    words[word, row] = _word(data, first, at, known[word], word_lengths[word], states[word])
-                    at = at if words[word, row] >= 0 else -1
+                    found = _word(data, first, at, word, known, word_lengths, states)
+                    at = at if found >= 0 else -1
+                    words[word, row] = max(found, 0)
                     word += 1
             at = _skip_spaces(data, at) if at >= 0 else len(data)
             if at >= len(data) or data[at] != end:
