@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,31 +18,46 @@ LARGEST_AR_SUM: Final = 0.999
 """Sum of the autoregressive coefficients to which the small-sample correction may push: 1 would be a random walk."""
 
 
+@njit(cache=True, fastmath=True)
+def _products(forward: Any, backward: Any) -> tuple[float, float]:
+    """Return the sum of products and the sum of squares of two error series."""
+    cross, power = 0.0, 0.0
+    for i in range(forward.size):
+        cross += forward[i] * backward[i]
+        power += forward[i] * forward[i] + backward[i] * backward[i]
+    return cross, power
+
+
+@njit(cache=True, fastmath=True)
+def _reflect(forward: Any, backward: Any, reflection: float) -> None:
+    for i in range(forward.size):
+        ahead, behind = forward[i], backward[i]
+        forward[i] = ahead - reflection * behind
+        backward[i] = behind - reflection * ahead
+
+
 @njit(cache=True)
 def _burg(values: Array, max_order: int) -> tuple[Array, Array]:
-    """Return the residual variance and the sum of the coefficients of AR(0), AR(1), … by Burg's recursion."""
+    """Return the residual variance and the sum of the coefficients of AR(0), AR(1), … by Burg's recursion.
+
+    The backward error of order m at time t stands at place t - m, so that both errors are renewed in place.
+    """
     n = values.size
     forward = values.copy()
     backward = values.copy()
     coefficients = np.zeros(max_order + 1)
     variances = np.zeros(max_order + 1)
     sums = np.zeros(max_order + 1)
-    variances[0] = np.dot(values, values) / n
+    variances[0] = np.sum(values * values) / n
     for order in range(1, max_order + 1):
-        cross = 0.0
-        power = 0.0
-        for t in range(order, n):
-            cross += forward[t] * backward[t - 1]
-            power += forward[t] ** 2 + backward[t - 1] ** 2
+        ahead, behind = forward[order:], backward[: n - order]
+        cross, power = _products(ahead, behind)
         reflection = 2.0 * cross / power if power > 0.0 else 0.0
         previous = coefficients.copy()
         coefficients[order] = reflection
         for k in range(1, order):
             coefficients[k] = previous[k] - reflection * previous[order - k]
-        for t in range(n - 1, order - 1, -1):
-            old = forward[t]
-            forward[t] = old - reflection * backward[t - 1]
-            backward[t] = backward[t - 1] - reflection * old
+        _reflect(ahead, behind, reflection)
         variances[order] = variances[order - 1] * (1.0 - reflection * reflection)
         sums[order] = coefficients[1 : order + 1].sum()
     return variances, sums

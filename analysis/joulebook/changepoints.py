@@ -222,8 +222,7 @@ def _partition(values: Array, penalty_factor: float) -> tuple[Indices, float, fl
 
 def _refine(values: Array, starts: Indices, width: int) -> Indices:
     """Move each change to the best reading within one bin on either side."""
-    cumulative = np.concatenate(([0.0], np.cumsum(values)))
-    means, _ = _means(cumulative, starts, values.size)
+    means = np.add.reduceat(values, starts) / np.diff(np.append(starts, values.size))
     refined = starts.copy()
     for i in range(1, starts.size):
         lo = max(int(starts[i]) - width, int(refined[i - 1]) + 1)

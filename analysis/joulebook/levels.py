@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from joulebook import changepoints, stats
 
@@ -118,6 +119,16 @@ def slope(seconds: Array, watts: Array) -> float:
     >>> slope(np.array([0.0, 1.0, 2.0]), np.array([10.0, 12.0, 14.0]))
     2.0
     """
-    centered = seconds - seconds.mean()
-    spread = float(centered @ centered)
-    return float(centered @ (watts - watts.mean())) / spread if spread > 0.0 else 0.0
+    return float(_slope(seconds, watts))
+
+
+@njit(cache=True)
+def _slope(seconds: Array, watts: Array) -> float:
+    # A plain loop: products of long vectors wake the threads of the linear algebra library, which costs far more.
+    middle, level = seconds.mean(), watts.mean()
+    spread, product = 0.0, 0.0
+    for i in range(seconds.size):
+        late = seconds[i] - middle
+        spread += late * late
+        product += late * (watts[i] - level)
+    return product / spread if spread > 0.0 else 0.0

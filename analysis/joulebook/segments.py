@@ -12,12 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import levels, states, stats, totals, trust, warmup
+from joulebook import levels, segment_log, states, stats, totals, trust, warmup
 from joulebook.findings import Finding, Severity
 from joulebook.schema import TABLES
-
-Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+from joulebook.segment_log import Log
 
 MIN_STABLE_S: Final = 60.0
 """Shortest stable segment [s]."""
@@ -25,11 +23,11 @@ MIN_STABLE_S: Final = 60.0
 CV_LIMIT: Final = 0.25
 """Coefficient of variation above which a segment is not stable; 0.05 to 0.2 is usual in training."""
 
-GAP_PERIODS: Final = 3.0
-"""Silence longer than this many usual steps ends every segment."""
-
 JOB_BREAK_S: Final = 60.0
 """Idle stretches at least this long separate jobs [s]."""
+
+COLUMNS: Final = ("device", "ts_utc", "power_w", "span_s", "utilization_ratio")
+"""Columns that are looked at."""
 
 SCHEMA: Final = {c.name: c.dtype for t in TABLES if t.name == "segments" for c in t.columns if c.name != "run_id"}
 """Columns of the result."""
@@ -61,21 +59,6 @@ class Segments:
 
 
 @dataclass(frozen=True)
-class _Log:
-    """One device: times, power, and what is known of each reading."""
-
-    device: str
-    begins: pl.Series
-    ends: pl.Series
-    stamps: pl.Series
-    seconds: Array
-    watts: Array
-    state: npt.NDArray[np.int8]
-    usable: npt.NDArray[np.bool_]
-    gap_before: npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
 class _Piece:
     """Readings first to end (exclusive), of which only those of one state count."""
 
@@ -85,32 +68,6 @@ class _Piece:
     reason: str
 
 
-def _load(frame: pl.DataFrame, device: str, idle_w: float | None) -> tuple[_Log, tuple[Finding, ...]]:
-    frame = frame.sort("ts_utc")
-    stamps = frame["ts_utc"]
-    seconds = (stamps - stamps[0]).dt.total_microseconds().to_numpy() / 1e6
-    watts = frame["power_w"].to_numpy().astype(np.float64)
-    step = float(np.median(np.diff(seconds))) if seconds.size > 1 else 0.0
-    judged = trust.judge(watts, subject=device)
-    load = frame["utilization_ratio"].cast(pl.Float64).to_numpy().astype(np.float64)
-    state = np.full(watts.size, states.BUSY)
-    good = judged.usable
-    if good.sum() >= 2:
-        state[good] = states.split(seconds[good], watts[good], load[good], idle_w=idle_w)
-    # What is left out takes the state of the reading before it, so that it does not cut a stretch in two.
-    last = np.maximum.accumulate(np.where(good, np.arange(watts.size), 0))
-    state = state[last]
-    span = pl.duration(microseconds=(pl.col("span_s").fill_null(0.0) * 1e6).round().cast(pl.Int64))
-    period = pl.duration(microseconds=round(step * 1e6))
-    spread = frame.select(
-        (pl.col("ts_utc") - span).alias("begins"),
-        pl.when(pl.col("span_s").is_null()).then(pl.col("ts_utc") + period).otherwise(pl.col("ts_utc")).alias("ends"),
-    )
-    gap = np.concatenate(([False], np.diff(seconds) > GAP_PERIODS * step))
-    log = _Log(device, spread["begins"], spread["ends"], stamps, seconds, watts, state, good, gap)
-    return log, judged.findings
-
-
 def _stretches(mask: npt.NDArray[np.bool_], breaks: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Yield first index and end of every stretch of true, cut at breaks."""
     for first, end in zip(*trust.runs(mask), strict=True):
@@ -118,7 +75,7 @@ def _stretches(mask: npt.NDArray[np.bool_], breaks: npt.NDArray[np.bool_]) -> It
         yield from pairwise([int(first), *(int(c) for c in cuts if c > first), int(end)])
 
 
-def _jobs(log: _Log) -> Iterator[tuple[int, int]]:
+def _jobs(log: Log) -> Iterator[tuple[int, int]]:
     """Yield the stretches of work, stalls and short idle dips included."""
     rest = log.state == states.IDLE
     for first, end in _stretches(rest, log.gap_before):
@@ -128,30 +85,28 @@ def _jobs(log: _Log) -> Iterator[tuple[int, int]]:
     yield from _stretches(~rest, log.gap_before)
 
 
-def _work(log: _Log, first: int, end: int, limits: tuple[float, float]) -> Iterator[_Piece]:
+def _work(log: Log, first: int, end: int, limits: tuple[float, float]) -> Iterator[_Piece]:
     """Yield warm-up, stable and transient pieces of one job."""
-    inside = np.arange(first, end)
-    picked = inside[log.usable[inside] & (log.state[inside] == states.BUSY)]
-    if picked.size < 3:
-        yield _Piece("transient", first, end, f"only {picked.size} usable readings")
+    mine = log.counted(first, end, states.BUSY)
+    if mine.watts.size < 3:
+        yield _Piece("transient", first, end, f"only {mine.watts.size} usable readings")
         return
-    frame = pl.DataFrame({"device": log.device, "ts_utc": log.stamps.gather(picked), "power_w": log.watts[picked]})
-    start = warmup.detect(frame)
+    start = warmup.along(log.stamps[first:end] if mine.at is None else log.stamps.gather(mine.at), mine.watts)
     begin = first
     if start.is_steady and start.start_utc is not None and start.kind is not warmup.Kind.STEADY:
-        steady = int(np.searchsorted(log.seconds, (start.start_utc - log.stamps[0]).total_seconds() - 1e-9))
-        yield _Piece("warmup", first, steady, start.reason)
-        begin, picked = steady, picked[picked >= steady]
-    pieces = levels.find(log.watts[picked]) if picked.size > 2 else [(0, picked.size)]
-    for a, b in pieces:
-        left = begin if a == 0 else int(picked[a])
-        right = int(picked[b - 1]) + 1 if b == picked.size else int(picked[b])
-        mine = picked[a:b]
-        kind, reason = levels.judge(log.seconds[mine], log.watts[mine], min_stable_s=limits[0], cv_limit=limits[1])
+        begin = int(np.searchsorted(log.seconds, (start.start_utc - log.stamps[0]).total_seconds() - 1e-9))
+        yield _Piece("warmup", first, begin, start.reason)
+        mine = mine.from_place(begin)
+    n = mine.watts.size
+    for a, b in levels.find(mine.watts) if n > 2 else [(0, n)]:
+        left = begin if a == 0 else mine.place(a)
+        right = mine.place(b - 1) + 1 if b == n else mine.place(b)
+        seconds, watts = mine.seconds[a:b], mine.watts[a:b]
+        kind, reason = levels.judge(seconds, watts, min_stable_s=limits[0], cv_limit=limits[1])
         yield _Piece(kind, left, right, reason)
 
 
-def _pieces(log: _Log, limits: tuple[float, float]) -> list[_Piece]:
+def _pieces(log: Log, limits: tuple[float, float]) -> list[_Piece]:
     out = [
         _Piece(kind, a, b, reason)
         for kind, state, reason in (
@@ -172,29 +127,26 @@ def _pieces(log: _Log, limits: tuple[float, float]) -> list[_Piece]:
 _COUNTED: Final = {"idle": states.IDLE, "stall": states.STALL}
 
 
-def _row(log: _Log, piece: _Piece, scope: str) -> dict[str, float | int | str | datetime | None]:
-    inside = np.arange(piece.first, piece.end)
-    counted = log.state[inside] == _COUNTED.get(piece.kind, states.BUSY)
-    picked = inside[log.usable[inside] & counted]
-    watts = log.watts[picked]
+def _row(log: Log, piece: _Piece, scope: str) -> dict[str, float | int | str | datetime | None]:
+    mine = log.counted(piece.first, piece.end, _COUNTED.get(piece.kind, states.BUSY))
+    watts = mine.watts
     mean = stats.mean_interval(watts)
     sd = float(watts.std(ddof=1)) if watts.size > 1 else None
-    last = piece.end - 1
     # Readings label the end of their span: the segment ends where the next reading begins, unless there is a gap.
     meets = piece.end < log.watts.size and not log.gap_before[piece.end]
     return {
         "device": log.device,
         "scope": scope,
         "kind": piece.kind,
-        "start_utc": log.begins[piece.first],
-        "end_utc": log.begins[piece.end] if meets else log.ends[last],
-        "n": int(picked.size),
+        "start_utc": log.begins(piece.first),
+        "end_utc": log.begins(piece.end) if meets else log.ends(piece.end - 1),
+        "n": int(watts.size),
         "mean_w": mean.value,
         "mean_lo": mean.lo,
         "mean_hi": mean.hi,
         "sd_w": sd,
         "cv_ratio": sd / mean.value if sd and mean.value else None,
-        "slope_w_per_s": levels.slope(log.seconds[picked], watts) if watts.size > 2 else None,
+        "slope_w_per_s": levels.slope(mine.seconds, watts) if watts.size > 2 else None,
         "reason": "; ".join(r for r in (piece.reason, mean.reason) if r),
     }
 
@@ -242,12 +194,16 @@ def find(
     ['idle', 'stable', 'idle']
     """
     totals.check(power)
-    optional = [pl.lit(None, pl.Float64).alias(c) for c in ("span_s", "utilization_ratio") if c not in power.columns]
-    known = power.with_columns(optional).filter(pl.col("power_w").is_finite())
+    power = power.select(n for n in COLUMNS if n in power.columns)
+    finite = power["power_w"].is_finite()
+    known = power if finite.null_count() == 0 and finite.all() else power.filter(finite)
     rows: list[dict[str, float | int | str | datetime | None]] = []
     findings: list[Finding] = []
-    for (device,), frame in known.group_by("device", maintain_order=True):
-        log, doubts = _load(frame, str(device), idle_w)
+    alone = bool((known["device"] == known["device"][0]).all()) if known.height else True
+    for device in known["device"].head(1) if alone else known["device"].unique(maintain_order=True):
+        frame = known if alone else known.filter(pl.col("device") == device)
+        frame = frame if frame["ts_utc"].is_sorted() else frame.sort("ts_utc")
+        log, doubts = segment_log.load(frame, str(device), idle_w=idle_w)
         findings.extend(doubts)
         mine = [_row(log, piece, scope) for piece in _pieces(log, (min_stable_s, cv_limit))]
         rows.extend(mine)

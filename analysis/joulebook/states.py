@@ -11,6 +11,7 @@ from joulebook import trust
 
 Array = npt.NDArray[np.float64]
 States = npt.NDArray[np.int8]
+Stamps = npt.NDArray[np.int64]
 
 IDLE, STALL, BUSY, MIXED = np.int8(0), np.int8(1), np.int8(2), np.int8(3)
 """States of a reading; a mixed one covers an edge, so it is part of neither side."""
@@ -30,6 +31,9 @@ STALL_READINGS: Final = 2
 STALL_UTILIZATION_RATIO: Final = 0.3
 """Mean utilisation above which a dip is work, not a stall."""
 
+UNUSED_UTILIZATION_RATIO: Final = 0.05
+"""Mean utilisation below which a device with one level of power is at rest."""
+
 STALL_MAX_S: Final = 120.0
 """Longest dip that is called a stall by power alone; longer ones may be a lighter load [s]."""
 
@@ -42,8 +46,22 @@ IDLE_MARGIN_W: Final = 15.0
 IDLE_MARGIN_RATIO: Final = 0.1
 """The same as a share of the idle level; the larger of the two holds."""
 
+SAMPLE: Final = 1_000_000
+"""Readings that levels are read from; a longer log is thinned to so many."""
+
+GOLDEN_RATIO: Final = 0.6180339887498949
+"""Its multiples fill the unit interval evenly, so that a thinned log keeps no step with a periodic load."""
+
 QUIET_S: Final = 60.0
 """Shortest quiet stretch from which an idle level is read [s]."""
+
+
+def _thinned(power_w: Array) -> Array:
+    """Return a million of the readings, spread over the whole log without a period."""
+    if power_w.size <= SAMPLE:
+        return power_w
+    k = np.arange(SAMPLE)
+    return power_w[((k + k * GOLDEN_RATIO % 1.0) * (power_w.size / SAMPLE)).astype(np.int64)]
 
 
 def threshold_w(power_w: Array) -> float | None:
@@ -104,7 +122,14 @@ def _idle_limit_w(medians: Array, durations: Array, outer: npt.NDArray[np.bool_]
     return _limit_w(float(medians[long].min())) if long.any() else IDLE_PEAK_RATIO * peak_w
 
 
-def split(seconds: Array, power_w: Array, utilization_ratio: Array, *, idle_w: float | None = None) -> States:
+def split(
+    seconds: Array | Stamps,
+    power_w: Array,
+    utilization_ratio: Array | None,
+    *,
+    idle_w: float | None = None,
+    tick_s: float = 1.0,
+) -> States:
     """Return the state of every reading.
 
     Parameters
@@ -114,9 +139,11 @@ def split(seconds: Array, power_w: Array, utilization_ratio: Array, *, idle_w: f
     power_w
         Readings [W], finite.
     utilization_ratio
-        Utilisation, not-a-number where unknown.
+        Utilisation, not-a-number where unknown; ``None`` where all of it is.
     idle_w
         Idle power, where it is known from elsewhere [W].
+    tick_s
+        Unit of the times, where it is not one second [s].
 
     Returns
     -------
@@ -133,31 +160,38 @@ def split(seconds: Array, power_w: Array, utilization_ratio: Array, *, idle_w: f
     """
     n = power_w.size
     states = np.full(n, BUSY)
-    known = np.isfinite(utilization_ratio)
-    cut = threshold_w(power_w)
+    known = None if utilization_ratio is None else np.isfinite(utilization_ratio)
+    sample = _thinned(power_w)
+    cut = threshold_w(sample)
     if cut is None:
-        at_rest = idle_w is not None and float(np.median(power_w)) <= _limit_w(idle_w)
-        unused = bool(known.any()) and float(np.mean(utilization_ratio[known])) < 0.05
-        states[:] = IDLE if at_rest or unused else BUSY
+        at_rest = idle_w is not None and float(np.median(sample)) <= _limit_w(idle_w)
+        states[:] = IDLE if at_rest or _unused(utilization_ratio, known) else BUSY
         return states
     low = power_w < cut
     # Where utilisation says that there is work, low power is a lighter load or an edge, not a dip.
-    first, end = trust.runs(low & ~(utilization_ratio > STALL_UTILIZATION_RATIO))
+    working = None if utilization_ratio is None else utilization_ratio > STALL_UTILIZATION_RATIO
+    first, end = trust.runs(low if working is None else low & ~working)
     keep = end - first >= STALL_READINGS
     first, end = first[keep], end[keep]
     bounds = list(zip(first.tolist(), end.tolist(), strict=True))
     medians = np.array([np.median(power_w[a:b]) for a, b in bounds])
-    durations = seconds[np.minimum(end, n - 1)] - seconds[first]
+    durations: Array = np.asarray(seconds[np.minimum(end, n - 1)] - seconds[first], dtype=np.float64) * tick_s
     outer = (first == 0) | (end == n)
-    peak_w = float(np.quantile(power_w, 0.98))
+    peak_w = float(np.quantile(sample, 0.98))
     limit_w = _limit_w(idle_w) if idle_w is not None else _idle_limit_w(medians, durations, outer, peak_w)
     for (a, b), median, lasts in zip(bounds, medians, durations, strict=True):
         if median <= limit_w:
             rest = np.flatnonzero(power_w[a:b] <= limit_w)
             states[a + rest[0] : a + rest[-1] + 1] = IDLE
-        elif lasts <= STALL_MAX_S or known[a:b].all():
+        elif lasts <= STALL_MAX_S or (known is not None and known[a:b].all()):
             states[a:b] = STALL
     return _with_edges(states, low)
+
+
+def _unused(utilization_ratio: Array | None, known: npt.NDArray[np.bool_] | None) -> bool:
+    if utilization_ratio is None or known is None or not known.any():
+        return False
+    return float(np.mean(utilization_ratio[known])) < UNUSED_UTILIZATION_RATIO
 
 
 def _with_edges(states: States, low: npt.NDArray[np.bool_]) -> States:

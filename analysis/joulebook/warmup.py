@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -15,9 +15,10 @@ from joulebook import states, stats, totals, warmup_model
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.warmup_model import ANSWERED, Kind
 
-__all__ = ["ANSWERED", "Kind", "Warmup", "detect"]
+__all__ = ["ANSWERED", "Kind", "Warmup", "along", "detect"]
 
 Array = npt.NDArray[np.float64]
+Stamps = npt.NDArray[np.int64]
 
 MIN_TAIL_S: Final = 30.0
 """Shortest steady state [s]."""
@@ -30,6 +31,9 @@ DROPPED_STEPS: Final = 20
 
 MIN_TREND_BINS: Final = 8
 """Steady bins from which a trend is given."""
+
+LARGEST_SAMPLE: Final = 1_000_000
+"""Readings up to which the level of steady state is estimated from single readings."""
 
 MIN_READINGS: Final = 60
 """Readings below which nothing is said."""
@@ -74,15 +78,13 @@ class Warmup:
         return self.kind in ANSWERED
 
 
-def _without_dips(series: pl.DataFrame) -> pl.DataFrame:
+def _steady_work(stamps_us: Stamps, watts: Array, load: Array | None) -> npt.NDArray[np.bool_] | slice:
     """Leave out stalls and idle dips inside the run: they are no level of the work."""
-    if series.height < MIN_READINGS:
-        return series
-    stamps_us = series["ts_utc"].to_physical().to_numpy()
-    load = series["utilization_ratio"].to_numpy().astype(np.float64)
-    busy = states.split((stamps_us - stamps_us[0]) / 1e6, series["power_w"].to_numpy(), load) == states.BUSY
-    kept = busy | (np.arange(busy.size) < np.argmax(busy))
-    return series if kept.all() else series.filter(pl.Series(kept))
+    if watts.size < MIN_READINGS:
+        return slice(None)
+    busy = states.split(stamps_us, watts, load, tick_s=1e-6) == states.BUSY
+    busy[: np.argmax(busy)] = True
+    return slice(None) if busy.all() else busy
 
 
 def _trend(means: Array, lasts_s: float, n: int, n_eff: float) -> Estimate:
@@ -144,9 +146,56 @@ def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_st
     >>> found.kind.value, 100.0 < found.warmup_s.value < 140.0
     ('step', True)
     """
-    series = _without_dips(totals.series(power))
-    watts = series["power_w"].to_numpy()
-    stamps = series["ts_utc"]
+    series = totals.series(power)
+    load = series["utilization_ratio"]
+    dropped_until = None if steps is None or steps.is_empty() else _stepped_start(steps, dropped_steps)
+    return along(
+        series["ts_utc"],
+        series["power_w"].to_numpy().astype(np.float64, copy=False),
+        None if load.null_count() == load.len() else load.to_numpy().astype(np.float64),
+        dropped_until=dropped_until,
+        dropped_steps=dropped_steps,
+    )
+
+
+def along(
+    stamps: pl.Series,
+    watts: Array,
+    utilization_ratio: Array | None = None,
+    *,
+    dropped_until: datetime | None = None,
+    dropped_steps: int = DROPPED_STEPS,
+) -> Warmup:
+    """Find where steady state begins along one series, for callers that hold arrays: see ``detect``.
+
+    Parameters
+    ----------
+    stamps
+        Times in order (UTC).
+    watts
+        Finite readings [W].
+    utilization_ratio
+        Utilisation, not-a-number where unknown; ``None`` where all of it is.
+    dropped_until
+        End of the steps at the start that do not count.
+    dropped_steps
+        Their number, for the reason.
+
+    Returns
+    -------
+    Warmup
+        As from ``detect``.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime, timedelta
+    >>> stamps = pl.Series([datetime(2026, 11, 2, tzinfo=UTC) + timedelta(seconds=s) for s in range(600)])
+    >>> along(stamps, 300.0 + np.random.default_rng(3).normal(0.0, 4.0, 600)).kind.value
+    'steady'
+    """
+    kept = _steady_work(stamps.dt.epoch("us").to_numpy(), watts, utilization_ratio)
+    if not isinstance(kept, slice):
+        stamps, watts = stamps.filter(pl.Series(kept)), watts[kept]
     n = watts.size
     empty = pl.DataFrame(
         schema={"start_utc": stamps.dtype, "mean_w": pl.Float64, "level_w": pl.Float64, "steady": pl.Boolean}
@@ -156,18 +205,27 @@ def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_st
     robust = warmup_model.robust(watts)
     bins = min(warmup_model.BINS, n // 3)
     edges = np.linspace(0, n, bins + 1).astype(np.int64)
-    values = warmup_model.binned(robust, bins)
-    verdict = warmup_model.judge(values)
+    verdict = warmup_model.judge(warmup_model.binned(robust, bins))
     first = int(edges[min(verdict.first_bin, bins - 1)])
-    reason = verdict.reason
-    kind = verdict.kind
-    if steps is not None and steps.height and kind in ANSWERED:
-        dropped_until = _stepped_start(steps, dropped_steps)
-        later = int((stamps < dropped_until).sum()) if dropped_until else 0
+    kind, reason = verdict.kind, verdict.reason
+    if dropped_until is not None and kind in ANSWERED:
+        later = int((stamps < dropped_until).sum())
         if later > first:
             first, reason = later, f"the first {dropped_steps} steps are left out"
             kind = Kind.STEP if kind is Kind.STEADY else kind
     return _answer(stamps, robust, edges, kind, first, reason)
+
+
+def _level(tail: Array) -> Estimate:
+    """Return the mean of steady state; that of a long one from block means, in which nothing slow is lost."""
+    width = tail.size // LARGEST_SAMPLE + 1
+    if width == 1:
+        return stats.mean_interval(tail)
+    blocks = np.add.reduceat(tail, np.arange(0, tail.size // width * width, width))
+    if tail.size % width:
+        blocks[-1] -= tail[-(tail.size % width) :].sum()
+    level = stats.mean_interval(blocks / width)
+    return replace(level, n=int(tail.size))
 
 
 def _answer(
@@ -175,7 +233,7 @@ def _answer(
 ) -> Warmup:
     tail = robust[first:]
     steady = kind in ANSWERED
-    level = stats.mean_interval(tail)
+    level = _level(tail)
     steady_bins = steady & (edges[:-1] >= first)
     level_w = np.where(steady_bins, math.nan if level.value is None else level.value, math.nan)
     means = np.add.reduceat(robust, edges[:-1]) / np.diff(edges)
