@@ -32,6 +32,9 @@ DROPPED_STEPS: Final = 20
 MIN_TREND_BINS: Final = 8
 """Steady bins from which a trend is given."""
 
+NOT_TOLD: Final = pl.Series([None], dtype=pl.Float64)
+"""Stands for a column that a frame does not have."""
+
 LARGEST_SAMPLE: Final = 1_000_000
 """Readings up to which the level of steady state is estimated from single readings."""
 
@@ -76,6 +79,13 @@ class Warmup:
     def is_steady(self) -> bool:
         """Whether there is a steady state."""
         return self.kind in ANSWERED
+
+
+def _is_one(power: pl.DataFrame) -> bool:
+    """Return whether a frame is of one device already, in order and without holes."""
+    device, watts, stamps = (power[name] for name in ("device", "power_w", "ts_utc"))
+    alone = watts.len() == 0 or bool((device == device[0]).all())
+    return alone and watts.null_count() == 0 and stamps.is_sorted()
 
 
 def _steady_work(stamps_us: Stamps, watts: Array, load: Array | None) -> npt.NDArray[np.bool_] | slice:
@@ -146,13 +156,14 @@ def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_st
     >>> found.kind.value, 100.0 < found.warmup_s.value < 140.0
     ('step', True)
     """
-    series = totals.series(power)
-    load = series["utilization_ratio"]
+    totals.check(power)
+    series = power if _is_one(power) else totals.series(power)
+    load = series.get_column("utilization_ratio", default=NOT_TOLD)
     dropped_until = None if steps is None or steps.is_empty() else _stepped_start(steps, dropped_steps)
     return along(
         series["ts_utc"],
         series["power_w"].to_numpy().astype(np.float64, copy=False),
-        None if load.null_count() == load.len() else load.to_numpy().astype(np.float64),
+        None if load.null_count() == load.len() else load.cast(pl.Float64).to_numpy(),
         dropped_until=dropped_until,
         dropped_steps=dropped_steps,
     )

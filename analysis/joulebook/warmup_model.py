@@ -124,14 +124,15 @@ def _approach(values: Array) -> tuple[float, float, float]:
     time = np.arange(k, dtype=np.float64)
     centered = values - values.mean()
     flat = float(centered @ centered)
+    constants = np.geomspace(2.0, 2.0 * k, TIME_CONSTANTS)
+    shapes = np.exp(-time / constants[:, None])
+    shapes -= shapes.mean(axis=1, keepdims=True)
+    slopes = (shapes * centered).sum(axis=1) / (shapes * shapes).sum(axis=1)
+    left = flat - slopes * (shapes * centered).sum(axis=1)
+    least = int(np.argmin(left))
     best, amplitude, constant = flat, 0.0, 1.0
-    for candidate in np.geomspace(2.0, 2.0 * k, TIME_CONSTANTS):
-        shape = np.exp(-time / candidate)
-        shape -= shape.mean()
-        slope = float(shape @ centered) / float(shape @ shape)
-        left = flat - slope * slope * float(shape @ shape)
-        if left < best:
-            best, amplitude, constant = left, slope, float(candidate)
+    if left[least] < flat:
+        best, amplitude, constant = float(left[least]), float(slopes[least]), float(constants[least])
     # Neighbouring bins are alike, so a gain counts for less than among independent ones.
     alike = min(max(stats.lag1(np.diff(values)) + 0.5, 0.0), 0.45)
     deflation = (1.0 - alike) / (1.0 + alike)
