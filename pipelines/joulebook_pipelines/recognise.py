@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
 
+from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.logs.contract import Adapter, Head, LogRefusedError
+from joulebook_pipelines.logs import bare_rows, clues, prefixes
+from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
+
+TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
+"""Adapters that claim a table or its titles anywhere in a line."""
 
 BINARY_SAMPLE, BINARY_SHARE = 4_000, 0.05
 """Characters that are looked at, and the share of odd ones from which a file is no text; a crash leaves fewer in a log."""
@@ -49,24 +58,93 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
         None or several claim it.
     """
     found = claims(head)
+    behind = _behind_prefix(head, found)
+    if behind is not None:
+        return behind
+    if not found and bare_rows.find(head) is not None:
+        found = [named("meter-csv")]
     if not found and columns_given:
-        found = [a for a in ADAPTERS if a.fallback]
+        # A table is the usual case; JSON tells itself by its first sign.
+        wanted = "meter-json" if head.text.lstrip()[:1] in {"{", "["} else "meter-csv"
+        found = [named(wanted)]
     if len(found) == 1:
-        return found[0]
+        return _without_titles(head, found[0])
     if not found and _binary(head):
         raise LogRefusedError(
             f"{head.name}: is not text, and no adapter knows this binary format; export it as a table with a time and a power column "
             "(CSV), or leave it out of the study"
         )
     if not found:
-        first = next((line for line in head.lines if line.strip()), "")[:100]
-        raise LogRefusedError(
-            f"{head.name}: no adapter knows this format (it begins {first!r}). If it is a table of meter readings, name its columns: "
-            'columns = { time = "…", power_w = "…" }; joulebook formats lists what is read'
-        )
+        raise LogRefusedError(f"{head.name}: {clues.why_unknown(head)}")
     raise LogRefusedError(
         f'{head.name}: {len(found)} adapters claim this file ({", ".join(a.name for a in found)}); add adapter = "…" to its [[source]]'
     )
+
+
+def _behind_prefix(head: Head, found: list[Adapter]) -> Adapter | None:
+    """Return the adapter of what stands behind a prefix that all lines have, ``None`` where the file is read as it is.
+
+    A table is not read with a prefix on its titles; the readers of dumps know stamps before a line by themselves.
+    """
+    if any(a.name not in TABLES for a in found):
+        return None
+    if (prefix := prefixes.find(head)) is not None:
+        inner = prefixes.without(head, prefix)
+        if _has_time(inner) and (table := _one_table(inner, found)) is not None:
+            return _through(table, lambda log: prefixes.stripped(log, prefix))
+    dated = None if _has_time(head) else prefixes.dated_head(head)
+    adapter = None if dated is None else _one_table(dated, found)
+    return None if adapter is None else _through(adapter, prefixes.dated)
+
+
+def _has_time(head: Head) -> bool:
+    """Tell whether the rows of a table have a time of their own."""
+    if bare_rows.find(head) is not None or head.text.lstrip()[:1] in {"{", "["}:
+        return True
+    titles = next((line for line in head.lines[:20] if re.search(r"[A-Za-z]{3}", line)), "")
+    return bool(re.search(r"(?i)(?<![a-z])(?:time|timestamp|date|datetime)(?![a-z])", titles))
+
+
+def _one_table(head: Head, found: list[Adapter]) -> Adapter | None:
+    """Return the adapter of a table behind a prefix, where exactly one claims it."""
+    inner = claims(head) or ([named("meter-csv")] if bare_rows.find(head) else [])
+    if len(inner) != 1 or (found and inner[0].name not in TABLES):
+        return None
+    return _without_titles(head, inner[0])
+
+
+def _through(inner: Adapter, copied: Callable[[Log], AbstractContextManager[Log]]) -> Adapter:
+    """Return the adapter that reads a changed copy of the file."""
+
+    def parse(log: Log) -> Iterator[Part]:
+        with copied(log) as copy:
+            yield from inner.parse(copy)
+
+    return replace(inner, parse=parse)
+
+
+def _without_titles(head: Head, adapter: Adapter) -> Adapter:
+    """Return the adapter as told where time and power stand, where the cells of rows without titles say it themselves."""
+    places = bare_rows.find(head) if adapter.name in TABLES else None
+    if places is None:
+        return adapter
+
+    def parse(log: Log) -> Iterator[Part]:
+        said = log.options
+        if said.columns:
+            yield from adapter.parse(log)
+            return
+        missing = Finding(
+            "header-missing", Severity.NOTE, log.name,
+            f"The file has no header; time was read from column {places.time}, power from column {places.power}, the only one in watts"
+            + (f", the card from column {places.device}." if places.device else "."), {"columns": places.columns},
+        )  # fmt: skip
+        yield Part(findings=(missing,))
+        units = {"power_w": "W", **said.units}
+        for part in adapter.parse(replace(log, options=replace(said, columns=places.columns, units=units))):
+            yield replace(part, findings=tuple(f for f in part.findings if f.code != missing.code))
+
+    return replace(adapter, parse=parse)
 
 
 def _binary(head: Head) -> bool:

@@ -20,20 +20,29 @@ _EVENT = (
 _LOOSE = r"power/energy-\w+/"
 _STARTED = re.compile(r"^# started on \w{3} (\w{3}\s+\d+ \d\d:\d\d:\d\d \d{4})", re.MULTILINE)
 _ELAPSED = re.compile(r"^\s*([\d.,]+)\s+seconds time elapsed", re.MULTILINE)
+_COMMA_DECIMALS = re.compile(r"(?m)\d,\d{1,2}\s+Joules\s|\d,\d{6,9}\s+seconds time elapsed")
+"""perf prints energies with two decimals and times with nine, with the signs of the locale that it ran in."""
+
 _VALUE = Field("value", "Joules", "energy_j", "J", required=True)
 
 
 def _sniff(head: Head) -> bool:
-    return bool(re.search(rf"(?m){_EVENT}", head.text))
+    return bool(re.search(rf"(?m){_EVENT}", _with_points(head.text)))
+
+
+def _with_points(text: str) -> str:
+    """Return the text with points as decimal signs, where it was written with commas and points between thousands."""
+    return text.replace(".", "").replace(",", ".") if _COMMA_DECIMALS.search(text) else text
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    first = re.search(rf"(?m){_EVENT}", log.head.text)
+    text = _with_points(log.head.text)
+    first = re.search(rf"(?m){_EVENT}", text)
     if first is None:
         raise LogRefusedError(f"{log.name}: no line is an energy of perf stat (… Joules power/energy-…/)")
     start = _started(log)
     form = stamps.StampForm("relative", aware=True, unit_us=1e6)
-    line = log.head.text[: first.start()].count("\n") + 1
+    line = text[: first.start()].count("\n") + 1
     how = relative.stamping(log, form, line, first[1] or "0", start=start)
     reader = _Reader(log, how, None if first[1] else _elapsed(log))
     findings: tuple[Finding, ...] = how.findings
@@ -56,7 +65,7 @@ def _started(log: Log) -> datetime | None:
 
 def _elapsed(log: Log) -> str:
     """Return how long the command ran, which totals print at their end."""
-    found = _ELAPSED.search(log.whole_text(1 << 22))
+    found = _ELAPSED.search(_with_points(log.whole_text(1 << 22)))
     if found is None:
         raise LogRefusedError(
             f"{log.name}: the totals lack the line of the time elapsed, so they are energies of an unknown time"
@@ -71,10 +80,13 @@ class _Reader:
         self._log, self._how, self._elapsed = log, how, elapsed
         self._last: dict[str, float] = {}
         self._channels: dict[str, Channel] = {}
+        self._commas = _COMMA_DECIMALS.search(log.head.text) is not None
 
     def read(self, block: Block) -> Part:
         lines = sections.lines_of(block).filter(pl.col("raw").str.contains(_LOOSE))
-        groups = lines.with_columns(g=pl.col("raw").str.extract_groups(_EVENT)).unnest("g")
+        plain = pl.col("raw").str.replace_all(".", "", literal=True).str.replace_all(",", ".", literal=True)
+        said = plain if self._commas else pl.col("raw")
+        groups = lines.with_columns(g=said.str.extract_groups(_EVENT)).unnest("g")
         groups = groups.rename({"1": "at", "2": "socket", "3": "value", "4": "event"})
         whole = pl.col("event").is_not_null() & (pl.lit(self._elapsed is not None) | pl.col("at").is_not_null())
         last = block.first_line + block.count - 1 if not block.terminated else -1

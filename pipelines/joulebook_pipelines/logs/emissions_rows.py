@@ -160,8 +160,18 @@ def read(log: Log) -> Rows:
     ).select("line", "raw", *COLUMNS))  # fmt: skip
     odd = pl.DataFrame(found.odd, schema={"line": pl.Int64, "raw": pl.String, "rule": pl.String}, orient="row")
     rejects.append(table.whole_lines(odd, pl.col("rule")))
-    frame = pl.concat(frames).sort("line", maintain_order=True)
+    frame = _with_points(pl.concat(frames).sort("line", maintain_order=True), sign)
     return Rows(frame, pl.concat(rejects), len(lines), frozenset(present), tuple(found.aligned), tuple(found.split))
+
+
+def _with_points(frame: pl.DataFrame, sign: str) -> pl.DataFrame:
+    """Return the rows with points as decimal signs, where a spreadsheet saved them with commas."""
+    numbers = [c for c in COLUMNS if c not in _SHAPES]
+    if sign == "," or not frame["duration"].fill_null("").str.contains(r"^\d*,\d+$").any():
+        return frame
+    return frame.with_columns(
+        pl.col(c).str.replace(r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$", "${1}.${2}") for c in numbers
+    )
 
 
 def _column(frame: pl.DataFrame, name: str) -> pl.Expr:

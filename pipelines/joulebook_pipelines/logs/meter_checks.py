@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs.contract import Part
+from joulebook_pipelines.logs.meter_columns import Layout
 
 CONTRADICTION = 1.5
 """Counter and integral of one meter differ by a few per cent; beyond half as much again, one of the two is wrong."""
@@ -93,6 +95,21 @@ class Checks:
     sign: int = 1
     balances: dict[str, Balance] = field(default_factory=dict)
     phases: Phases | None = None
+    powers: int = 0
+    beyond: int = 0
+    read: bool = False
+
+    def see(self, part: Part) -> Part:
+        """Take in what a part of the file says, and return it."""
+        readings = part.readings
+        if readings is not None and readings.height:
+            self.read = True
+            self.add(readings)
+            if "power_w" in readings.columns:
+                self.powers += readings.height - readings["power_w"].null_count()
+        if part.rejects is not None:
+            self.beyond += int((part.rejects["rule"] == "beyond-physical").sum())
+        return part
 
     def add(self, readings: pl.DataFrame) -> None:
         """Take in the readings of a block."""
@@ -106,7 +123,24 @@ class Checks:
     def findings(self) -> tuple[Finding, ...]:
         """Return what is doubtful."""
         found = [f for device, b in sorted(self.balances.items()) for f in self._of_device(device, b)]
-        return (*found, *self._of_phases())
+        return (*found, *self._of_phases(), *self._of_unit(), *self._of_nothing())
+
+    def _of_unit(self) -> list[Finding]:
+        if self.beyond <= self.powers:
+            return []
+        return [Finding(
+            "unit-doubtful", Severity.WARNING, self.name,
+            f"{self.beyond} of {self.beyond + self.powers} powers are more than such a device can "
+            "draw: the unit in the title may be wrong. If they are milliwatts, say so: "
+            'columns = { time = "…", power_w = "…" } and units = { power_w = "mW" }.',
+            {"beyond": self.beyond, "kept": self.powers},
+        )]  # fmt: skip
+
+    def _of_nothing(self) -> list[Finding]:
+        if self.read:
+            return []
+        told = "Not one cell of this table could be read; see its rejects."
+        return [Finding("no-readings", Severity.ERROR, self.name, told, {})]
 
     def _of_device(self, device: str, balance: Balance) -> list[Finding]:
         found = []
@@ -148,3 +182,11 @@ class Checks:
             f"The parts do not add up to the total in {phases.off} of {phases.rows} lines. The total is "
             f"used.", {"lines": phases.off},
         )]  # fmt: skip
+
+
+def of(name: str, layout: Layout) -> Checks:
+    """Return the checks of a file; parts against a total only where the table has both."""
+    groups = [g for g in layout.groups if any(f.quantity == "power_w" for f in g.fields)]
+    parts = tuple(g.device for g in groups if g.scope == "part")
+    total = next((g.device for g in groups if g.total), None)
+    return Checks(name, phases=Phases(total, parts) if total and len(parts) > 1 else None)

@@ -23,8 +23,13 @@ MAIN_DEVICE = {
 """What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
 
 ENERGIES = ("energy_j", "energy_counter_j")
+_NVIDIA = {"power.draw", "power.draw [w]", "power.draw.instant [w]", "power.draw.average [w]", "power.draw.instant"}
+_NVIDIA_CARDS = ("index", "gpu_bus_id", "pci.bus_id", "uuid", "gpu_uuid")
 _PLACES = (
-    (r"gpu ?(\d+)$", "gpu:{}", "board"), (r"gpu$", "gpu:0", "board"),
+    (r"(?:system )?gpu ?(\d+)$", "gpu:{}", "board"), (r"gpu$|(?:gpu )?board$", "gpu:0", "board"),
+    (r"(?:cpu )?socket ?(\d+)$", "cpu:{}", "package"), (r"gpu socket ?(\d+)$", "gpu:socket-{}", "board"),
+    (r"(?:cpu )?(?:package|pkg) ?(\d+)$", "cpu:{}", "package"), (r"(?:package|pkg)$", "cpu:0", "package"),
+    (r"(cores?|uncore|pp0|pp1|ane|igpu)$", "{}", "part"), (r"mem socket ?(\d+)$", "dram:{}", "dram"),
     (r"cpu(?: package)? ?(\d+)$", "cpu:{}", "package"), (r"cpu(?: package)?$", "cpu:0", "package"),
     (r"(?:dram|ram|memory) ?(\d+)$", "dram:{}", "dram"), (r"(?:dram|ram|memory)$", "dram:0", "dram"),
     (r"psu ?(\d+) (?:output|out|dc)$", "psu:{}", "dc"), (r"(?:psu|supply) (?:output|out|dc)$", "psu:0", "dc"),
@@ -75,6 +80,8 @@ class Layout:
         ``start`` or ``end`` where the title of the stamp says which of a span it is.
     value, unit
         Columns of a table with a row per value and the unit beside it.
+    cards
+        The column of the device numbers accelerators.
     counts
         For each energy column what its title says: ``counter``, ``interval`` or nothing.
     unread
@@ -89,6 +96,7 @@ class Layout:
     relative_unit: str = ""
     utc: bool = False
     device: str | None = None
+    cards: bool = False
     value: str | None = None
     unit: str | None = None
     counts: tuple[tuple[str, str], ...] = ()
@@ -106,12 +114,32 @@ class Layout:
 
 def knows(titles: Sequence[str]) -> bool:
     """Tell whether titles name a time and a power or an energy."""
-    found = [meter_titles.meaning(t) for t in titles]
+    found = meanings(titles)
     roles = {m.role for m in found}
     if not roles & {"time", "clock", "start", "end", "relative", "date"}:
         return False
     measured = any(m.quantity in {"power_w", "energy_j"} for m in found)
     return measured or {"value", "unit"} <= roles
+
+
+def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
+    """Return what each title says, and what only the titles beside it tell: a bare start is one beside an end.
+
+    Examples
+    --------
+    >>> [m.role for m in meanings(["Start", "End", "Usage (kWh)"])]
+    ['start', 'end', 'quantity']
+    """
+    found = [meter_titles.meaning(t, u) for t, u in zip(titles, units or [""] * len(titles), strict=True)]
+    bare = [t.strip().strip("#").strip().casefold() for t in titles]
+    bounds = {"start": bare.index("start"), "end": bare.index("end")} if {"start", "end"} <= set(bare) else {}
+    for role, at in bounds.items():
+        found[at] = Meaning(role)
+    if _NVIDIA & set(bare) and not any(m.role == "device" for m in found):
+        # In NVIDIA's query the index is the card; anywhere else it numbers the rows.
+        for at in [bare.index(t) for t in _NVIDIA_CARDS if t in bare][:1]:
+            found[at] = Meaning("device", place="gpu")
+    return found
 
 
 def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
@@ -123,10 +151,11 @@ def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
         There is no time, or the unit of a power or an energy is not said.
     """
     units = dialect.units or ("",) * len(dialect.titles)
-    found = [meter_titles.meaning(t, u) for t, u in zip(dialect.titles, units, strict=True)]
+    found = meanings(dialect.titles, units)
     frame = _time_of(dialect, found)
     roles = {m.role: i for i, m in reversed(list(enumerate(found)))}
     device = dialect.names[roles["device"]] if "device" in roles else None
+    cards = device is not None and found[roles["device"]].place == "gpu"
     where = f"{name}:{dialect.header_line}"
     if {"value", "unit"} <= roles.keys():
         value, unit = (dialect.names[roles[r]] for r in ("value", "unit"))
@@ -138,7 +167,7 @@ def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
         if m.role == "quantity" and c.role != "quantity"
     )
     groups, counts, twice = _groups(dialect, cleared, options, rows_name_device=device is not None)
-    return replace(frame, groups=groups, counts=counts, device=device, unread=(*unread, *twice))
+    return replace(frame, groups=groups, counts=counts, device=device, cards=cards, unread=(*unread, *twice))
 
 
 def _time_of(dialect: Dialect, found: list[Meaning]) -> Layout:
@@ -150,6 +179,8 @@ def _time_of(dialect: Dialect, found: list[Meaning]) -> Layout:
     def is_utc(i: int) -> bool:
         return bool(re.search(r"(?<![A-Za-z])(UTC|GMT|utc|gmt)(?![A-Za-z])", dialect.titles[i].replace("_", " ")))
 
+    if "start" in places and "date" in places:
+        return Layout((names[places["date"]], names[places["start"]]), label="start", utc=is_utc(places["start"]))
     if "start" in places:
         end = names[places["end"]] if "end" in places else None
         return Layout((names[places["start"]],), end=end, label="start", utc=is_utc(places["start"]))
@@ -196,7 +227,8 @@ def place(about: str, options: Options) -> tuple[str, str]:
             mine = scope if scope in _BY_HEADER or options.scope is None else options.scope
             return str(device.format(*match.groups())), mine
     if about:
-        return about.replace(" ", "-"), options.scope or ""
+        board = re.search(r"\bgpu ?\d+$", about) is not None
+        return about.replace(" ", "-"), "board" if board else options.scope or ""
     scope = options.scope or ""
     return options.device or MAIN_DEVICE.get(scope, "meter"), scope
 

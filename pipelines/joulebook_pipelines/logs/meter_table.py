@@ -16,6 +16,14 @@ from joulebook_pipelines.logs.meter_form import Understood, prepared, rows, stam
 SAMPLE_LINES = 2_000
 """Lines from which the forms of stamps, numbers and energies are learnt."""
 
+SPREADSHEET_DAYS = (36_526.0, 73_050.0)
+"""Years 2000 to 2099 as spreadsheets number days from 1899-12-30."""
+
+LONGEST_STEP_DAYS = 0.0105
+"""A quarter of an hour: a time axis in seconds that begins after half a day and moves by less than 0.01 s a line is none."""
+
+_TIME_UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 6e7, "h": 3.6e9}
+
 
 def understand(log: Log) -> Understood:
     """Learn from the beginning of a file how to read all of it.
@@ -29,8 +37,18 @@ def understand(log: Log) -> Understood:
     sample = _sample(log, written)
     if sample.is_empty():
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
+    return settle(log, written, layout, sample, _decimal(log, written, layout, sample))
+
+
+def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, decimal: str) -> Understood:
+    """Learn from rows of text cells how stamps, energies and spans are meant, once the columns are known.
+
+    Raises
+    ------
+    LogRefusedError
+        Something cannot be known: the message says what to add to study.toml.
+    """
     text = stamp_text(sample, layout)
-    decimal = _decimal(log, written, layout, sample)
     known = text.drop_nulls().str.strip_chars().to_list()
     like = [t for t in known if any(ch.isdigit() for ch in t)]
     if not like:
@@ -41,8 +59,9 @@ def understand(log: Log) -> Understood:
     form = _form(log, like, clock_only=clock_only)
     if form.pattern == "relative":
         _refuse_durations(log, written, layout, like)
-    if layout.relative_unit == "ms" and form.pattern == "relative":
-        form = replace(form, unit_us=1e3)
+    if form.pattern == "relative":
+        _refuse_day_numbers(log, like)
+        form = replace(form, unit_us=_TIME_UNITS_US.get(layout.relative_unit, form.unit_us))
     options = replace(log.options, timezone="UTC") if layout.utc and not form.aware else log.options
     aware = replace(form, aware=form.pattern != "relative" or log.options.date is None) if form.aware else form
     clock = stamps.localiser(aware, options, log.name, written.first_line, like[0])
@@ -50,6 +69,20 @@ def understand(log: Log) -> Understood:
         written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form)
     )
     return meter_spans.decide(log, found, sample)
+
+
+def _refuse_day_numbers(log: Log, like: list[str]) -> None:
+    """Refuse what a spreadsheet writes for dates: days since 1900, so that a day's log lies within one."""
+    days = pl.Series("d", like).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).drop_nulls()
+    first, last = (float(str(days[i])) for i in (0, -1)) if len(days) else (0.0, 0.0)
+    broken = (days != days.round()).any()
+    if broken and SPREADSHEET_DAYS[0] <= first <= SPREADSHEET_DAYS[1] and len(days) > 1:
+        step = (last - first) / (len(days) - 1)
+        if 0 <= step < LONGEST_STEP_DAYS:
+            raise LogRefusedError(
+                f"{log.name}: the stamps ({like[0]!r}) look like a spreadsheet's day numbers; give the column of the times the format "
+                "YYYY-MM-DD HH:MM:SS in the spreadsheet and save the CSV again"
+            )
 
 
 def _refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str]) -> None:

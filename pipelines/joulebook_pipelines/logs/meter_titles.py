@@ -19,11 +19,25 @@ _START = {"start", "from", "von", "begin", "beginn", "since"}  # fmt: skip
 _END = {"end", "to", "bis", "until", "ende", "stop"}  # fmt: skip
 _OTHER_TIMES = {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}
 _RELATIVE = {"elapsed", "seconds", "sec", "secs", "relative"}  # fmt: skip
+_TIME_UNITS = {
+    "s": "s", "sec": "s", "secs": "s", "seconds": "s", "ms": "ms", "msec": "ms", "millis": "ms", "milliseconds": "ms",
+    "us": "us", "µs": "us", "usec": "us", "microseconds": "us", "ns": "ns", "nanoseconds": "ns", "min": "min",
+    "mins": "min", "minutes": "min", "h": "h", "hours": "h",
+}  # fmt: skip
+"""Units of a time axis in numbers, as titles write them."""
+
+_OWN_UNITS = {
+    "apower": ("power_w", "W", ""), "act_power": ("power_w", "W", ""), "aenergy.total": ("energy_j", "Wh", "counter"),
+    "total_act_energy": ("energy_j", "Wh", "interval"), "power.draw": ("power_w", "W", ""),
+    "power.draw.instant": ("power_w", "W", ""), "power.draw.average": ("power_w", "W", ""),
+}  # fmt: skip
+"""Titles that one tool alone writes, in a unit that its manual states: Shelly's interface, NVIDIA's ``power.draw``."""
+
 _VALUE = {"value", "wert", "valor", "valeur", "messwert"}  # fmt: skip
 _UNIT = {"unit", "units", "einheit", "unite", "unidad"}  # fmt: skip
 _DEVICE = {
     "device", "sensor", "meter", "plug", "outlet", "channel", "kanal", "gerat", "geraet", "socket", "gpu", "node",
-    "circuit",
+    "circuit", "entity", "host", "hostname", "server", "machine", "gpuid", "deviceid",
 }  # fmt: skip
 _POWER = {
     "power", "pwr", "watt", "watts", "leistung", "wirkleistung", "puissance", "potencia", "potenza", "vermogen",
@@ -127,7 +141,16 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
         return Meaning()
     role = _role(words, written, unit)
     if role:
-        return Meaning(role, unit=unit)
+        last = written[-1].casefold() if len(written) > 1 else ""
+        return Meaning(role, unit=_TIME_UNITS.get(unit.casefold()) or _TIME_UNITS.get(last, unit))
+    if not unit and (own := _OWN_UNITS.get(re.sub(r"^gpu \d+\.", "", bare.casefold()))):
+        return Meaning(
+            "quantity",
+            own[0],
+            own[1],
+            _place([w for w in words if w not in {"apower", "aenergy", "act"}]),
+            counts=own[2],
+        )
     if not unit or not quantity_of(unit):
         tail = _unit_word(written, bare)
         if tail:
@@ -173,7 +196,7 @@ def _role_of_time(words: list[str], unit: str) -> str:
     bound = timed or bool(said & {"interval", "period"})
     roles = (
         ("start", bound and said & _START), ("end", bound and said & _END),
-        ("relative", said & _RELATIVE and unit in {"", "s", "ms", "sec", "seconds"}),
+        ("relative", said & _RELATIVE and unit.casefold() in {"", *_TIME_UNITS}),
         ("clock", said & _CLOCK and not said & _DATE),
         ("date", said & _DATE and not said & (_TIME | _CLOCK)),
         ("clock", words in (["time"], ["zeit"])),
@@ -212,7 +235,7 @@ def _unit_word(written: list[str], bare: str) -> str:
 def _quantity(words: list[str], unit: str) -> Meaning:
     said = set(words)
     by_unit = quantity_of(unit)
-    if said & _NOT_A_READING:
+    if said & _NOT_A_READING or (not by_unit and "%" in "".join((*words, unit)) and said & (_POWER | _ENERGY)):
         return Meaning()
     if said & {"limit", "cap"}:
         return Meaning("quantity", "power_limit_w", unit, _place(words)) if by_unit == "power_w" else Meaning()

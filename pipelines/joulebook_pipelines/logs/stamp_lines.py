@@ -12,7 +12,7 @@ from joulebook_pipelines.logs import stamps
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_FORMS = {
+FORMS = {
     "iso": r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?(?:Z|[+-]\d\d:?\d\d|UTC|GMT)\b)?",
     "date": rf"{_DAY},?\s+(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}}\s+{_MONTH}),?(?:\s+\d{{4}})?\s+\d{{1,2}}:\d\d:\d\d"
     r"(?:\s+[AP]M)?(?:\s+[A-Z]{1,5})?(?:\s+\d{4})?",
@@ -20,8 +20,8 @@ _FORMS = {
 }
 """What a collector writes: ``date -Is`` and the like, plain ``date``, ``date +%s``."""
 
-_LEAD = r"^[\s#=*\[<>-]*(?:(?i:date|time|timestamp|ts|stamp|at)\s*[:=]\s*)?"
-_TAIL = r"[\]\s#=*>,;|]*(?:-{2,}\s*)?(.*)$"
+LEAD = r"^[\s#=*\[<>-]*(?:(?i:date|time|timestamp|ts|stamp|at)\s*[:=]\s*)?"
+TAIL = r"[\]\s#=*>,;|]*(?:-{2,}\s*)?(.*)$"
 _BROKEN = r"^\s*(?:(?:#|={3,}|\*{3,}|-{3,}).*(?:\d{4}-|\d\d:|:\d\d)|\[?\d{4}[-/]|1\d{8,12}\b)"
 """How a line begins that was meant as a stamp, whatever became of it."""
 
@@ -100,8 +100,8 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
     for number, line in enumerate(lines, 1):
         if ignore.search(line):
             continue
-        for style, form in _FORMS.items():
-            match = re.match(f"{_LEAD}({form}){_TAIL}", line)
+        for style, form in FORMS.items():
+            match = re.match(f"{LEAD}({form}){TAIL}", line)
             if match:
                 found.setdefault(style, []).append((number, match[1]))
                 break
@@ -119,4 +119,4 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
         except stamps.StampError as error:
             raise LogRefusedError(f"{name}: {error}") from None
     clock = stamps.localiser(form_, options, name, first, sample)
-    return StampLines(f"{_LEAD}({_FORMS[style]}){_TAIL}", style, form_, clock)
+    return StampLines(f"{LEAD}({FORMS[style]}){TAIL}", style, form_, clock)

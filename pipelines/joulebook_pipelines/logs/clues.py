@@ -1,0 +1,86 @@
+"""Why a file that no adapter claims cannot be read, and what would help: told from what it begins with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from joulebook_pipelines.logs import dialect, json_names, meter_titles
+from joulebook_pipelines.logs.contract import Head
+
+ROWS = 200
+"""Lines that are looked at."""
+
+_TIMES = {"time", "clock", "date", "start", "end", "relative"}
+_MEASURED = {"power_w", "energy_j"}
+_WATTS = re.compile(r"(?i)(?<![\w.])\d+(?:[.,]\d+)?\s*(?:mW|kW|W|watts?|Joules?|kWh|Wh)\b")
+_KEYED = re.compile(r"(?i)\b(?:power|energy|watts?|consumption)\b")
+
+
+def why_unknown(head: Head) -> str:
+    """Return the reason and the cure for a file of no known format."""
+    if head.text.lstrip()[:1] in {"{", "["} and '"' in head.text:
+        return f"no adapter knows this format: it is JSON, and {json_names.why_unknown(head)}"
+    return _of_table(head) or _of_text(head)
+
+
+def _of_table(head: Head) -> str:
+    """Return what a table lacks whose first line has titles; ``""`` where it has none."""
+    found = _titles(head)
+    if not found:
+        return ""
+    meant = [(t, meter_titles.meaning(t)) for t in found]
+    times = [t for t, m in meant if m.role in _TIMES]
+    powers = [t for t, m in meant if m.quantity in _MEASURED]
+    begins = f"no adapter knows this format: it is a table of {len(found)} columns ({_some(found)})"
+    if powers and not times:
+        return (
+            f'{begins} with {_some(powers)}, but no title names a time. If a column is one, name it: columns = {{ time = "…", '
+            f'power_w = "{powers[0]}" }}; if there is none, log again with a time in each line'
+        )
+    if times and not powers:
+        return (
+            f"{begins} with the time {times[0]!r}, but no title names a power or an energy. If a column is one, name it: "
+            f'columns = {{ time = "{times[0]}", power_w = "…" }} and units = {{ power_w = "W" }} (or energy_j, energy_counter_j); '
+            "if it holds something else, leave the file out of the study"
+        )
+    return (
+        f"{begins}, and no title names a time, a power or an energy. If columns are, name them: "
+        'columns = { time = "…", power_w = "…" } and units = { power_w = "W" }; else leave the file out of the study'
+    )
+
+
+def _titles(head: Head) -> list[str]:
+    """Return the titles of the first line, where it looks like a header over rows of as many cells."""
+    lines = [line for line in head.lines[:ROWS] if line.strip()]
+    for separator in dialect.SEPARATORS if len(lines) > 1 else ():
+        titles = dialect.split_line(lines[0], separator)
+        like = sum(len(dialect.split_line(line, separator)) == len(titles) for line in lines[1:20])
+        words = sum(bool(re.search(r"[A-Za-z]", t)) and not dialect.is_number(t) for t in titles)
+        plain = all(len(t) <= 60 and not re.search(r"[{}<>=|]", t) for t in titles)
+        if len(titles) >= 2 and plain and 2 * like >= len(lines[1:20]) and words >= len(titles) - 1:
+            return [t for t in titles if t]
+    return []
+
+
+def _of_text(head: Head) -> str:
+    """Return what a text without a table holds."""
+    lines = [(i, line) for i, line in enumerate(head.lines[:ROWS], 1) if line.strip()]
+    first = lines[0][1].strip()[:100] if lines else ""
+    watts = [(i, line.strip()[:80]) for i, line in lines if _WATTS.search(line) or _KEYED.search(line)]
+    begins = f"no adapter knows this format (it begins {first!r})"
+    if watts:
+        at, example = watts[0]
+        return (
+            f"{begins}; line {at} speaks of power or energy ({example!r}), but no table or known report holds it. Write the numbers as a "
+            "CSV with the titles time,power_w (or time,energy_j for the energy of each interval); a total of one run goes into a table "
+            "with the titles run_id,start_time,end_time,energy_j; joulebook formats lists what is read"
+        )
+    return (
+        f"{begins}, and none of its first {len(lines)} lines speaks of power or energy: leave it out of the study. If it is a table of "
+        'meter readings, name its columns: columns = { time = "…", power_w = "…" }; joulebook formats lists what is read'
+    )
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(repr(n) for n in names[:6]) + (" …" if len(names) > 6 else "")

@@ -1,0 +1,241 @@
+"""The rows of a meter's table as readings and rejects, block by block, once it is known how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import polars as pl
+
+from joulebook import rules
+from joulebook.findings import Finding
+from joulebook_pipelines.logs import cells, meter_checks, meter_columns, meter_form, meter_long, relative, table
+from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
+from joulebook_pipelines.logs.meter_columns import Group
+from joulebook_pipelines.logs.meter_form import Understood
+from joulebook_pipelines.logs.table import Field
+
+_HALF_DAY_US = 43_200_000_000
+
+
+@dataclass
+class Reader:
+    """State of one pass over a file."""
+
+    log: Log
+    found: Understood
+    checks: meter_checks.Checks
+    seen: set[str] = field(default_factory=set)
+    last_of_day_us: int | None = None
+    days: int = 0
+
+    @property
+    def stamp(self) -> Field:
+        """The column of the stamp, as rejects show it."""
+        titles = self.found.dialect.titles
+        columns = [*self.found.layout.time, self.found.layout.end]
+        places = [self.found.dialect.names.index(c) for c in columns if c is not None]
+        return Field("stamp", " ".join(titles[i] or f"column {i + 1}" for i in places), "ts_utc")
+
+    def read(self, block: Block) -> Part:
+        """Return what a block says: the quick way where nothing in it is odd, else with care."""
+        return self.checks.see(self._quick(block) or self._careful(block))
+
+    def rows(self, raw: pl.DataFrame, rejects: pl.DataFrame, lines: int) -> Part:
+        """Return what rows of text cells (``line`` and the columns of the table) say, however they came to be."""
+        return self.checks.see(self._judged_rows(raw, rejects, lines))
+
+    def named(self) -> tuple[Channel, ...]:
+        """Return the devices that the titles name, to be told before the first row."""
+        groups = [g for g in self.found.layout.groups if g.device]
+        channels = tuple(_channel(self.log, self.found, g.device, g.scope, g.fields) for g in groups)
+        self.seen.update(c.device for c in channels)
+        return channels
+
+    def afterwards(self) -> tuple[Finding, ...]:
+        """Return what only shows when all rows are read."""
+        return (*self.checks.findings(), *relative.repeated_hour(self.log, self.found.clock))
+
+    def _quick(self, block: Block) -> Part | None:
+        """Read a block of bare numbers with a typed reader; ``None`` as soon as anything needs a second look."""
+        found, layout = self.found, self.found.layout
+        numbers = [f.column for f in layout.fields]
+        texts = any(f.quantity in cells.TEXT_QUANTITIES for f in layout.fields)
+        if (
+            found.decimal != "."
+            or layout.device
+            or layout.value
+            or texts
+            or not block.terminated
+            or found.dialect.quoted
+        ):
+            return None
+        schema = {n: pl.Float64 if n in numbers else pl.String for n in found.dialect.names}
+        frame = table.split_regular(block, found.dialect.names, found.separator, schema)
+        if frame is None or not all(frame[c].is_finite().all(ignore_nulls=False) for c in numbers):
+            return None
+        frame = self._timed(frame)
+        if frame["ts_utc"].null_count() or any(bool((frame[c].abs() >= cells.OVER_RANGE).any()) for c in numbers):
+            return None
+        readings = []
+        for group in layout.groups:
+            values = frame.select(
+                "line", pl.lit(group.device).alias("device"),
+                *(cells.scaled(pl.col(f.column), f.quantity, f.unit).alias(f.quantity) for f in group.fields),
+                "ts_utc", "span_s",
+            )  # fmt: skip
+            values = self._signed(values)
+            if rules.judge(values, group.judged or _judged(group.scope))[1].height:
+                return None
+            readings.append(values)
+        return Part(lines=block.count, readings=_together(readings))
+
+    def _careful(self, block: Block) -> Part:
+        raw, rejects = self._raw(block)
+        return self._judged_rows(raw, rejects, block.count)
+
+    def _judged_rows(self, raw: pl.DataFrame, rejects: pl.DataFrame, lines: int) -> Part:
+        """Return what rows of text cells say."""
+        found, layout = self.found, self.found.layout
+        if raw.is_empty():
+            return Part(lines=lines, rejects=rejects)
+        timed = self._timed(raw)
+        fields = [Field(layout.value, self._title(layout.value), "value")] if layout.value else list(layout.fields)
+        if timed["ts_utc"].null_count():
+            lost = timed.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
+            rejects = pl.concat([rejects, table.without_time(lost, fields, self.stamp)])
+            timed = timed.filter(pl.col("ts_utc").is_not_null())
+        if layout.value and layout.unit:
+            readings, more, channels = meter_long.readings(timed, found, self.log.options, self._title(layout.value))
+        else:
+            readings, more, channels = self._wide(timed)
+        fresh = tuple(c for c in channels if c.device not in self.seen)
+        self.seen.update(c.device for c in fresh)
+        return Part(lines=lines, readings=readings, rejects=pl.concat([rejects, more]), channels=fresh)
+
+    def _title(self, column: str | None) -> str:
+        names = self.found.dialect.names
+        return self.found.dialect.titles[names.index(column)] if column in names else ""
+
+    def _wide(self, timed: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, tuple[Channel, ...]]:
+        frames, all_rejects, channels = [], [], []
+        for group in self.found.layout.groups:
+            raw, scope = self._named(timed, group)
+            values, rejects = table.convert(raw, group.fields, decimal=self.found.decimal)
+            values, judged = table.judge(self._signed(values), raw, group.fields, group.judged or _judged(scope))
+            frames.append(table.kept(values.with_columns(raw["ts_utc"], raw["span_s"])))
+            all_rejects += [rejects, judged]
+            devices = raw["device"].unique(maintain_order=True).to_list() if not group.device else [group.device]
+            channels += [_channel(self.log, self.found, d, scope, group.fields) for d in devices]
+        return _together(frames), pl.concat(all_rejects), tuple(channels)
+
+    def _named(self, timed: pl.DataFrame, group: Group) -> tuple[pl.DataFrame, str]:
+        """Give the rows the device of the group, or each its own."""
+        column = self.found.layout.device
+        if group.device or column is None:
+            return timed.with_columns(device=pl.lit(group.device)), group.scope
+        cards = self.found.layout.cards or group.scope == "board" or self._title(column).casefold().startswith("gpu")
+        text = pl.col(column).fill_null("").str.strip_chars(' "')
+        numbered = pl.concat_str(pl.lit("gpu:" if cards else "meter:"), text)
+        default = meter_columns.MAIN_DEVICE.get(group.scope, "meter")
+        named = (
+            pl.when(text.str.contains(r"^\d+$")).then(numbered)
+            .when(text == "").then(pl.lit(default)).otherwise(text.str.head(80))
+        )  # fmt: skip
+        return timed.with_columns(device=named), group.scope or ("board" if cards else "")
+
+    def _signed(self, values: pl.DataFrame) -> pl.DataFrame:
+        if self.log.options.sign == 1 or "power_w" not in values.columns:
+            return values
+        return values.with_columns(power_w=pl.col("power_w") * self.log.options.sign)
+
+    def _raw(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the cells of the block, and rejects of damage and foreign lines."""
+        found, damage = self.found, []
+        if b"\x00" in block.data:
+            block, nul = table.without_nul(block)
+            damage.append(nul)
+        ready = meter_form.prepared(block, found.dialect)
+        split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
+        frame, odd = split.frame, split.odd
+        title = self._title(found.layout.time[0])
+        if title and title.encode() in block.data:
+            frame = frame.filter(pl.col(found.layout.time[0]).str.strip_chars(' "#').fill_null("") != title)
+        odd = odd.filter(~pl.col("raw").str.contains(r"^\s*#"))
+        if not block.terminated and frame.height and (odd.is_empty() or odd["line"][-1] < frame["line"][-1]):
+            frame, cut = self._cut_last(frame)
+            damage.append(cut)
+        if odd.height:
+            last = block.first_line + block.count - 1 if not block.terminated else -1
+            row = pl.col("raw").str.contains(r"^\s*\"?\d")
+            rule = (
+                pl.when(pl.col("line") == last).then(pl.lit("last-line-cut"))
+                .when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("foreign-line"))
+            )  # fmt: skip
+            damage.append(table.whole_lines(odd, rule))
+        return frame, pl.concat(damage) if damage else table.no_rejects()
+
+    def _cut_last(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Take out a last line without end whose last cell is shorter than any other: a stump, not a value."""
+        last_column, last = self.found.dialect.names[-1], raw.tail(1)
+        lengths = raw.head(raw.height - 1)[last_column].fill_null("").str.strip_chars().str.len_chars()
+        stump = len((last[last_column][0] or "").strip())
+        if lengths.is_empty() or stump >= int(str(lengths.min() or 0)):
+            return raw, table.no_rejects()
+        joined = pl.concat_str(
+            [pl.col(n).fill_null("") for n in self.found.dialect.names], separator=self.found.separator
+        )
+        return raw.head(raw.height - 1), table.whole_lines(last.select("line", raw=joined), "last-line-cut")
+
+    def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """Add ``stamp`` (text), ``ts_utc`` (end of the span where there is one) and ``span_s``."""
+        found, options = self.found, self.log.options
+        text = meter_form.stamp_text(raw, found.layout)
+        naive = meter_form.naive_stamps(text, found, options.date)
+        if found.clock_only:
+            naive = self._over_midnight(naive)
+        raw = raw.with_columns(text, found.clock.to_utc(naive).alias("ts_utc"), span_s=pl.lit(None, pl.Float64))
+        if found.layout.end is not None:
+            ends = raw.select(pl.col(found.layout.end).fill_null("").str.strip_chars(' "').alias("stamp")).to_series()
+            end = found.clock.to_utc(meter_form.naive_stamps(ends, found, options.date))
+            raw = raw.with_columns(ts_utc=end, span_s=(end - raw["ts_utc"]).dt.total_microseconds() / 1e6)
+            both = pl.concat_str("stamp", pl.lit(" "), ends)
+            return raw.with_columns(pl.when(pl.col("span_s") > 0).then("ts_utc").alias("ts_utc"), stamp=both)
+        if found.span_s is not None:
+            raw = raw.with_columns(span_s=pl.lit(found.span_s))
+            if found.label == "start":
+                raw = raw.with_columns(ts_utc=pl.col("ts_utc") + pl.duration(microseconds=round(found.span_s * 1e6)))
+        return raw
+
+    def _over_midnight(self, naive: pl.Series) -> pl.Series:
+        """Add a day wherever times of day fall back by half a day or more."""
+        us = naive.to_physical().cast(pl.Int64).forward_fill()
+        before = us.shift(1, fill_value=self.last_of_day_us)
+        passed = ((us - before) < -_HALF_DAY_US).fill_null(value=False).cast(pl.Int64).cum_sum() + self.days
+        if len(us):
+            self.last_of_day_us, self.days = us[-1], int(passed[-1])
+        return naive + passed * timedelta(days=1)
+
+
+def _judged(scope: str) -> str:
+    """Return the scope whose rules apply: where none is known, only what no site can draw is impossible."""
+    return scope or "facility"
+
+
+def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    if len(frames) == 1:
+        return frames[0]
+    return pl.concat(frames, how="diagonal").sort("line", maintain_order=True)
+
+
+def _channel(log: Log, found: Understood, device: str, scope: str, fields: Sequence[Field]) -> Channel:
+    quantities = {f.quantity for f in fields}
+    if "energy_j" in quantities:
+        kind = "energy"
+    elif "energy_counter_j" in quantities and "power_w" not in quantities:
+        kind = "counter"
+    else:
+        spans = found.span_s is not None or found.layout.end is not None
+        kind = log.options.kind or ("mean" if spans or log.options.window_s else "instant")
+    return Channel(device, scope, kind=kind, window_s=log.options.window_s)
