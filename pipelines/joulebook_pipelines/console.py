@@ -66,9 +66,9 @@ def outcomes(files: Sequence[Outcome]) -> None:
         if o.status == "refused":
             say(f"✖ refused: {o.reason if o.reason.startswith(o.name) else f'{o.name}: {o.reason}'}")
         else:
-            unchanged = " (unchanged)" if o.status == "unchanged" else ""
+            note = {"unchanged": " (unchanged)", "grown": " (only what was added was read)"}.get(o.status, "")
             counts = f"{o.lines} lines, {o.readings} readings, {o.rejects} rejects"
-            say(f"{'·' if unchanged else '✔'} {o.name}: {o.adapter}, {counts}{unchanged}")
+            say(f"{'·' if o.status == 'unchanged' else '✔'} {o.name}: {o.adapter}, {counts}{note}")
 
 
 def findings(frame: pl.DataFrame) -> None:

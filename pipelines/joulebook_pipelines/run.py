@@ -15,6 +15,7 @@ import polars as pl
 
 from joulebook_pipelines import __version__, ingest, stages
 from joulebook_pipelines.config_study import Study
+from joulebook_pipelines.source_reader import Progress
 from joulebook_pipelines.stages.context import Context
 from joulebook_pipelines.store import Store, open_store
 
@@ -32,7 +33,7 @@ class Told:
     """
 
     step: Callable[[str], None] = lambda _text: None
-    read: ingest.Progress = lambda _name, _bytes: None
+    read: Progress = lambda _name, _bytes: None
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,11 @@ class Store(ChannelReads):
     def forget_source(self, source_id: int) -> None:
         """Delete a source and all that came from it."""
         for name in (READING_ROWS, *SOURCE_TABLES, "findings"):
-            self._con.execute(f'delete from "{name}" where source_id = ?', [source_id])
+            self.forget_rows(name, source_id)
+
+    def forget_rows(self, name: str, source_id: int) -> None:
+        """Delete a source's rows of one table."""
+        self._con.execute(f'delete from "{name}" where source_id = ?', [source_id])
 
     def next_source_id(self) -> int:
         """Return the first free number."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook import schema
+from joulebook_pipelines.logs.contract import Channel
 from joulebook_pipelines.store_reading import Reads
 from joulebook_pipelines.store_tables import quoted
 
@@ -27,6 +28,19 @@ class ChannelReads(Reads):
         )
         self._con.unregister("wanted_channels")
         return frame
+
+    def channels_of_source(self, source_id: int) -> dict[str, Channel]:
+        """Return what is known of a source's devices."""
+        rows = self.sql(
+            "select device, scope, model, uuid, kind, window_s from channels where source_id = ?", [source_id]
+        )
+        return {r["device"]: Channel(**r) for r in rows.iter_rows(named=True)}
+
+    def findings_of_source(self, source_id: int) -> pl.DataFrame:
+        """Return what was found while a source was read, in order of code and subject."""
+        return self.sql(
+            "select * from findings where stage = 'ingest' and source_id = ? order by code, subject", [source_id]
+        )
 
     def aligned_runs(self) -> pl.DataFrame:
         """Return the runs with their times on the reference clock, in order of time."""

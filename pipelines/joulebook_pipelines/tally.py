@@ -29,6 +29,8 @@ class Tally:
     ----------
     sorted
         Every stamp so far is at or behind the one on the line before it.
+    latest
+        The last stamp so far; to begin with that of what was read another time.
     equal_stamps
         Readings whose device and stamp stood on the line before as well.
     """
@@ -39,7 +41,7 @@ class Tally:
     first_back_line: int | None = None
     first: datetime | None = None
     last: datetime | None = None
-    _latest: datetime | None = None
+    latest: datetime | None = None
     _last_of: dict[str, int] = field(default_factory=dict)
     _first_of: dict[str, int] = field(default_factory=dict)
     _count_of: dict[str, int] = field(default_factory=dict)
@@ -54,13 +56,13 @@ class Tally:
         first, last = stamps.min(), stamps.max()
         assert isinstance(first, datetime)
         assert isinstance(last, datetime)
-        if self.sorted and (not stamps.is_sorted() or (self._latest is not None and stamps[0] < self._latest)):
+        if self.sorted and (not stamps.is_sorted() or (self.latest is not None and stamps[0] < self.latest)):
             self.sorted = False
             back = readings.filter(pl.col("ts_utc") < pl.col("ts_utc").cum_max())
             self.first_back_line = int((back if back.height else readings)["line"][0])
-        self._latest = last if self._latest is None else max(self._latest, last)
+        self.latest = last if self.latest is None else max(self.latest, last)
         self.first = first if self.first is None else min(self.first, first)
-        self.last = self._latest
+        self.last = self.latest
         said = [q for q in _POWER if q in readings.columns]
         spoken = readings.filter(pl.any_horizontal(pl.col(q).is_not_null() for q in said)) if said else readings.clear()
         for device, own in _by_device(spoken):

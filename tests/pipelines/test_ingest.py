@@ -42,6 +42,51 @@ def test_reading_again_changes_nothing_and_a_changed_file_is_read_anew(gpu_log, 
         assert store.table("sources")["path"].to_list() == ["b.csv"]
 
 
+GROWTH = {
+    "more of the same": ("", "grown"),
+    "a bad cell": (
+        "2026/03/03 11:00:00.000, 0, SIM, oops, 50 %\n2026/03/03 11:00:00.000, 1, SIM, 95.0 W, 50 %\n",
+        "grown",
+    ),
+    "the beginning of a line": ("2026/03/03 11:00:00.000, 0, S", "grown"),
+    "a line that stood before": ("2026/03/03 09:00:59.000, 1, SIM, 102.00 W, 50 %\n", "read"),
+    "a clock set back": ("2026/03/03 08:00:00.000, 0, SIM, 104.00 W, 50 %\n", "read"),
+    "another card": ("2026/03/03 11:00:00.000, 7, SIM, 104.00 W, 50 %\n", "read"),
+    "a message": ("NVIDIA-SMI has failed\n", "grown"),
+}
+
+
+@pytest.mark.parametrize("kind", GROWTH)
+def test_a_file_that_grew_ends_as_if_it_had_been_read_at_once(gpu_log, study_folder, tmp_path, kind):
+    added, status = GROWTH[kind]
+    whole = gpu_log(HOUR)
+    half = whole[: whole.index("\n", len(whole) // 2) + 1]
+    folder = study_folder({"a.csv": half})
+    with open_store(tmp_path / "grown.duckdb", read_only=False) as store:
+        ingest(_sources(folder), store)
+        (folder / "a.csv").write_text(whole + added)
+        (outcome,) = ingest(_sources(folder), store)
+        assert outcome.status == status
+        grown = [*_facts(store), store.table("findings").drop("source_id")]
+        assert [o.status for o in ingest(_sources(folder), store)] == ["unchanged"]
+    with open_store(tmp_path / "whole.duckdb", read_only=False) as store:
+        (at_once,) = ingest(_sources(folder), store)
+        assert (outcome.lines, outcome.readings, outcome.rejects) == (at_once.lines, at_once.readings, at_once.rejects)
+        for a, b in zip(grown, [*_facts(store), store.table("findings").drop("source_id")], strict=True):
+            assert a.equals(b), (a, b)
+
+
+def test_a_file_whose_beginning_changed_is_read_anew(gpu_log, study_folder, tmp_path):
+    folder = study_folder({"a.csv": gpu_log(HOUR)})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        ingest(_sources(folder), store)
+        (folder / "a.csv").write_text(
+            gpu_log(HOUR).replace("101.00 W", "102.00 W", 1) + gpu_log(HOUR, start="2026-03-02T11:00:00")
+        )
+        (outcome,) = ingest(_sources(folder), store)
+        assert outcome.status == "read"
+
+
 def test_what_cannot_be_read_is_refused_and_the_rest_is_kept(gpu_log, study_folder, tmp_path):
     folder = study_folder({"good.csv": gpu_log(HOUR), "noise.csv": "hello\nworld\n"})
     with open_store(tmp_path / "s.duckdb", read_only=False) as store:

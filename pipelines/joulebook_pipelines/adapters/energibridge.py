@@ -103,4 +103,5 @@ ADAPTER = Adapter(
     yields="energy counters of CPU packages, their parts and memory; power or energy of cards and of the whole machine",
     sniff=_sniff,
     parse=_parse,
+    appendable=True,
 )

@@ -310,4 +310,5 @@ ADAPTER = Adapter(
     sniff=nvidia_query.sniff,
     parse=_parse,
     needs_zone=True,
+    appendable=True,
 )

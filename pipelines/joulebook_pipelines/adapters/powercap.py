@@ -238,4 +238,5 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=_parse,
     needs_zone=True,
+    appendable=True,
 )

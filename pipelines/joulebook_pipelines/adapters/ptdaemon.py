@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -102,7 +102,9 @@ def _marks(log: Log) -> tuple[str | None, str | None]:
     if first is None or _RANGING not in first[0]:
         return None, _RANGING
     other = re.compile(rb",Mark,(?![^,\n]*" + _RANGING.encode() + rb")")
-    return None, _RANGING if any(other.search(b.data) for b in log.blocks()) else None
+    return None, _RANGING if any(
+        other.search(b.data) for b in replace(log, from_byte=0, from_line=1).blocks()
+    ) else None
 
 
 @dataclass
@@ -244,4 +246,5 @@ ADAPTER = Adapter(
     parse=_parse,
     needs_zone=True,
     family="meter",
+    appendable=True,
 )

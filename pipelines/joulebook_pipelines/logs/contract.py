@@ -27,6 +27,7 @@ class Options:
     interval_label: str | None = None
     kind: str | None = None
     window_s: float | None = None
+    period_s: float | None = None
     date: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
@@ -36,14 +37,41 @@ class Options:
     mark: str | None = None
     utc_offset_s: float | None = None
 
+    @property
+    def distance_s(self) -> float | None:
+        """Distance of what has no time [s]: ``period_s``; a ``window_s`` of a study of old said the same."""
+        return self.window_s if self.period_s is None else self.period_s
+
+
+@dataclass
+class Passed:
+    """How much of a file was read so far."""
+
+    bytes: int = 0
+    lines: int = 0
+
 
 @dataclass(frozen=True)
 class Log:
-    """One file as an adapter sees it: where it is, how it begins, what the user said about it."""
+    """One file as an adapter sees it: where it is, how it begins, what the user said about it.
+
+    Parameters
+    ----------
+    from_byte, from_line
+        Where the blocks begin: what stands before was read another time.
+    to_byte
+        Where they end; a file that is still written to is read as it was when reading began.
+    passed
+        How much was read.
+    """
 
     path: Path
     head: Head
     options: Options = field(default_factory=Options)
+    from_byte: int = 0
+    from_line: int = 1
+    to_byte: int | None = None
+    passed: Passed = field(default_factory=Passed, compare=False)
 
     @property
     def name(self) -> str:
@@ -52,7 +80,13 @@ class Log:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the whole file in blocks of lines; the next one is read and counted while one is used."""
-        return ahead(map(_counted, blocks(self.path, self.head)))
+        whole = blocks(self.path, self.head, from_byte=self.from_byte, from_line=self.from_line, to_byte=self.to_byte)
+        return ahead(map(self._counted, whole))
+
+    def _counted(self, block: Block) -> Block:
+        self.passed.bytes += len(block.data)
+        self.passed.lines += block.count
+        return block
 
     def whole_text(self, limit_bytes: int = 1 << 28) -> str:
         """Return the whole file as text, for formats that cannot be read in blocks (JSON, XML).
@@ -70,12 +104,6 @@ class Log:
                 raise LogRefusedError(f"{self.name}: larger than {limit_bytes >> 20} MiB; split it into parts")
             found.append(piece)
         return b"".join(found).decode("utf-8", errors="replace")
-
-
-def _counted(block: Block) -> Block:
-    """Return a block that knows how many lines it has."""
-    _ = block.count
-    return block
 
 
 @dataclass(frozen=True)
@@ -144,6 +172,8 @@ class Adapter:
     family
         ``meter`` (an instrument in the supply line), ``sensor`` (of the device itself) or ``model`` (an estimate of a
         tracker): of two instruments of one scope the earlier kind is used.
+    appendable
+        Lines are read one by one, so that the lines added to a file say the same read alone.
     fallback
         Reads what nobody else knows: its claim counts only where no other adapter claims the file.
     """
@@ -155,7 +185,8 @@ class Adapter:
     parse: Callable[[Log], Iterator[Part]]
     needs_zone: bool = False
     family: str = "sensor"
+    appendable: bool = False
     fallback: bool = False
 
 
-__all__ = ["Adapter", "Block", "Channel", "Head", "Log", "LogRefusedError", "Options", "Part"]
+__all__ = ["Adapter", "Block", "Channel", "Head", "Log", "LogRefusedError", "Options", "Part", "Passed"]

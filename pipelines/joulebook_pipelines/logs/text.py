@@ -143,20 +143,54 @@ def _encoding(raw: bytes) -> str:
     return "utf-8"
 
 
-def blocks(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[Block]:
+def can_resume(path: Path, head_: Head, at: int) -> bool:
+    """Tell whether reading may begin at a byte: behind the end of a line of a plain UTF-8 file."""
+    with path.open("rb") as file:
+        file.seek(max(at - 1, 0))
+        return head_.encoding == "utf-8" and _is_plain(path) and file.read(1) == b"\n"
+
+
+def _is_plain(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not file.read(6).startswith(tuple(_MAGIC))
+
+
+def blocks(
+    path: Path,
+    head_: Head,
+    size: int | None = None,
+    *,
+    from_byte: int = 0,
+    from_line: int = 1,
+    to_byte: int | None = None,
+) -> Iterator[Block]:
     """Yield the file in blocks of whole lines.
+
+    Parameters
+    ----------
+    path, head_
+        The file.
+    size
+        Bytes of a block.
+    from_byte, from_line
+        Where to begin, of a plain file, and the number of the line that begins there.
+    to_byte
+        Where to end, of a plain file: one that is still written to is read as it was at one moment.
 
     Raises
     ------
     LogRefusedError
         A compressed file is damaged or expands beyond :data:`LARGEST_EXPANSION`.
     """
-    line = 1
+    line, size = from_line, size or BLOCK_BYTES
     held: Block | None = None
     try:
         with open_bytes(path) as file:
+            if from_byte:
+                file.seek(from_byte)
             most = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES)
-            for piece in _whole_lines(_bounded(_utf8_pieces(file, head_.encoding, size), most, head_.name)):
+            bytes_ = (to_byte - from_byte) if to_byte is not None and _is_plain(path) else None
+            for piece in _whole_lines(_bounded(_utf8_pieces(file, head_.encoding, size, bytes_), most, head_.name)):
                 if held is not None and not piece.endswith(b"\n") and piece.find(b"\n") < 0:
                     # A last line without end is judged beside its neighbours, so it comes in one block with them.
                     held = Block(held.first_line, held.data + piece)
@@ -231,15 +265,17 @@ def _apart(block: Block) -> tuple[Block, ...]:
     return first, Block(block.first_line + first.count, last, terminated=False)
 
 
-def _utf8_pieces(file: IO[bytes], encoding: str, size: int) -> Iterator[bytes]:
+def _utf8_pieces(file: IO[bytes], encoding: str, size: int, bytes_: int | None = None) -> Iterator[bytes]:
     r"""Yield UTF-8 with ``\n`` line ends and without a byte-order mark, in pieces that may end inside a line."""
+    left = bytes_ if bytes_ is not None else 1 << 62
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
     first, carry = True, b""
     while True:
-        raw = file.read(size)
+        raw = file.read(min(size, left))
         if decoder is None and raw and not raw.endswith(b"\n"):
             # Reading on to the line end saves copying the rest of every block in front of the next one.
-            raw += file.readline(LONGEST_LINE)
+            raw += file.readline(min(LONGEST_LINE, left - len(raw)))
+        left -= len(raw)
         piece = raw if decoder is None else decoder.decode(raw, final=not raw).encode()
         if first:
             piece, first = piece.removeprefix(codecs.BOM_UTF8), False

@@ -1,0 +1,176 @@
+"""One source into the store: its parts as they come, then what only the whole of it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines import tally
+from joulebook_pipelines.logs import table
+from joulebook_pipelines.logs.ahead import ahead
+from joulebook_pipelines.logs.contract import Adapter, Channel, Log, Part
+from joulebook_pipelines.logs.gathered import gathered
+from joulebook_pipelines.store import Store
+
+COARSE_SHARE = 0.05
+"""From this share of equal stamps on, the logger is faster than its stamps; below, equal stamps are repeated lines."""
+
+Progress = Callable[[str, int], None]
+"""Told the name of the file and the bytes that were read since the last call."""
+
+
+@dataclass
+class Taken:
+    """What the parts of a source said besides their rows.
+
+    Attributes
+    ----------
+    spans
+        Some readings are over a span.
+    gone
+        Readings that stood twice and were set aside: ``line, device, same``.
+    """
+
+    count: tally.Tally
+    lines: int = 0
+    channels: dict[str, Channel] = field(default_factory=dict)
+    version: str = ""
+    rejects: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    spans: bool = False
+    gone: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+
+def take(log: Log, adapter: Adapter, store: Store, source_id: int, count: tally.Tally, progress: Progress) -> Taken:
+    """Write the rows of a source as its adapter yields them; return the rest of what it said."""
+    taken, told = Taken(count), 0
+    for part in ahead(gathered(map(_in_file_order, adapter.parse(log)))):
+        taken.lines += part.lines
+        taken.channels.update({c.device: c for c in part.channels})
+        taken.version = taken.version or part.tool_version
+        taken.findings += part.findings
+        taken.rejects += _write(part, source_id, store)
+        if part.readings is not None and part.readings.height:
+            count.add(part.readings)
+            taken.spans |= (
+                "span_s" in part.readings.columns and part.readings["span_s"].null_count() < part.readings.height
+            )
+        passed = log.passed.bytes
+        progress(log.name, passed - told)
+        told = passed
+    return taken
+
+
+def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
+    """Move readings that stand twice to the rejects, with their text, and note what the order of the stamps says."""
+    taken.gone = _set_aside(log, store, source_id, taken)
+    taken.rejects += taken.gone.height
+    taken.findings += [*_order_findings(log.name, taken), *_scope_findings(log.name, taken.channels)]
+
+
+def channel_rows(store: Store, source_id: int, taken: Taken) -> pl.DataFrame:
+    """Return the rows of table ``channels`` for a source that was read from its first line to its last."""
+    if taken.count.sorted and taken.gone.is_empty():
+        rows = tally.channel_rows(taken.count.steps(), taken.count.spans(), taken.channels)
+        return rows.with_columns(source_id=pl.lit(source_id, pl.Int32))
+    return stored_channel_rows(store, source_id, taken.channels)
+
+
+def stored_channel_rows(store: Store, source_id: int, channels: dict[str, Channel]) -> pl.DataFrame:
+    """Return the rows of table ``channels`` as the readings in the store have it."""
+    steps = store.steps_of(source_id)
+    us = [pl.col(f"{c}_utc").dt.timestamp("us").alias(f"{c}_us") for c in ("first", "last")]
+    spans = (
+        steps.with_columns(us)
+        .group_by("device")
+        .agg(n=pl.col("count").sum(), first_us=pl.col("first_us").min(), last_us=pl.col("last_us").max())
+    )
+    rows = tally.channel_rows(steps.select("device", "step_ms", "count"), spans, channels)
+    return rows.with_columns(source_id=pl.lit(source_id, pl.Int32))
+
+
+def _in_file_order(part: Part) -> Part:
+    """Return a part whose readings stand in the order of their lines; tables with several devices a line come in columns."""
+    if part.readings is None or part.readings["line"].is_sorted():
+        return part
+    return replace(part, readings=part.readings.sort("line", maintain_order=True))
+
+
+def _write(part: Part, source_id: int, store: Store) -> int:
+    """Append a part to the store and return its number of rejects."""
+    own = pl.lit(source_id, dtype=pl.Int32).alias("source_id")
+    if part.readings is not None:
+        store.insert("readings", part.readings.with_columns(own))
+    for name, frame in (("logged_runs", part.runs), ("steps", part.steps), ("phases", part.phases)):
+        if frame is not None:
+            store.insert(name, frame.with_columns(own))
+    if part.rejects is None:
+        return 0
+    store.insert("rejects", part.rejects.with_columns(own))
+    return part.rejects.height
+
+
+def _set_aside(log: Log, store: Store, source_id: int, taken: Taken) -> pl.DataFrame:
+    count = taken.count
+    coarse = count.equal_stamps > COARSE_SHARE * max(count.readings, 1)
+    if count.sorted and (count.equal_stamps == 0 or (coarse and not taken.spans)):
+        return pl.DataFrame(schema={"line": pl.Int64, "device": pl.String, "same": pl.Boolean})
+    gone = store.settle_duplicates(source_id, spans=count.sorted and coarse)
+    if gone.height:
+        texts = pl.DataFrame(
+            _lines_of(log, gone["line"].unique().to_list()), schema={"line": pl.Int64, "raw": pl.String}, orient="row"
+        )
+        rule = pl.when("same").then(pl.lit("duplicate-reading")).otherwise(pl.lit("conflicting-duplicate"))
+        rejects = gone.join(texts, on="line", how="left").select(
+            "line", "device", column_name=pl.lit(""), rule=rule, raw="raw", source_id=pl.lit(source_id, pl.Int32)
+        )
+        store.insert("rejects", rejects)
+    return gone
+
+
+def _lines_of(log: Log, wanted: list[int]) -> Iterator[tuple[int, str]]:
+    """Yield the text of some lines of a file."""
+    numbers = pl.Series(sorted(wanted))
+    for block in log.blocks():
+        here = numbers.filter(numbers.is_between(block.first_line, block.first_line + block.count - 1))
+        if len(here):
+            lines = block.lines
+            yield from ((n, lines[n - block.first_line][: table.LONGEST_RAW]) for n in here)
+
+
+def _order_findings(name: str, taken: Taken) -> list[Finding]:
+    count, gone, found = taken.count, taken.gone, []
+    if not count.sorted:
+        found.append(Finding(
+            "time-goes-back", Severity.WARNING, name,
+            f"Stamps go back in time, first at line {count.first_back_line}: lines were appended twice or the clock was set back. "
+            "Readings are used in order of time.", {"line": count.first_back_line},
+        ))  # fmt: skip
+    if gone.height:
+        same = int(gone["same"].sum())
+        found.append(Finding(
+            "duplicate-readings", Severity.WARNING, name,
+            f"{gone.height} readings repeat the stamp of an earlier line of their device ({same} with the same values) and were set "
+            f"aside, first at line {int(gone['line'][0])}.", {"readings": gone.height, "same": same},
+        ))  # fmt: skip
+    elif count.equal_stamps > COARSE_SHARE * max(count.readings, 1):
+        found.append(Finding(
+            "coarse-stamps", Severity.WARNING, name,
+            f"{count.equal_stamps} of {count.readings} readings carry the stamp of the reading before: the logger is faster than its "
+            "stamps, so times are known to one stamp step only.", {"readings": count.equal_stamps},
+        ))  # fmt: skip
+    return found
+
+
+def _scope_findings(name: str, channels: dict[str, Channel]) -> list[Finding]:
+    unknown = sorted(d for d, c in channels.items() if c.scope == "")
+    if not unknown:
+        return []
+    return [Finding(
+        "scope-unknown", Severity.ERROR, name,
+        f"Nothing says what {', '.join(unknown)} covers, so its power belongs to no boundary and no energy is given. "
+        'Add scope = "node" (or board, package, rack, facility) to this [[source]].', {"devices": unknown},
+    )]  # fmt: skip
