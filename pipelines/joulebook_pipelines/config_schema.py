@@ -147,6 +147,10 @@ class Source(Section):
         None, "Whether a power is of an instant, a mean, or held until the next line. Absent: as the format says."
     )
     window_s: Positive | None = key(None, "Averaging window of the sensor [s].")
+    period_s: Positive | None = key(
+        None,
+        "Seconds from one line, round or run to the next, in files without times. Absent: window_s, else such files are refused.",
+    )
     date: dt.date | None = key(None, "Date of the first line, for logs with a time of day only.")
     day_first: bool | None = key(
         None, "In dates such as 03/04/2026, whether the day comes first. Absent: only where it is plain."

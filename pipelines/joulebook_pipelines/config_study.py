@@ -23,7 +23,7 @@ from joulebook_pipelines.config_schema import (
 from joulebook_pipelines.logs.contract import Options
 
 _AS_WRITTEN = (
-    "scope", "device", "devices", "interval_label", "kind", "window_s", "delimiter", "decimal", "day_first", "sign",
+    "scope", "device", "devices", "interval_label", "kind", "window_s", "period_s", "delimiter", "decimal", "day_first", "sign",
     "mark", "utc_offset_s",
 )  # fmt: skip
 """Keys of a source that adapters are told as they are written."""

@@ -80,7 +80,7 @@ def test_an_unknown_scope_is_said(store: Store) -> None:
 def test_columns_make_any_table_readable() -> None:
     head = text.head(FIXTURES / "inlet.csv", "inlet.csv")
     assert recognise.adapter_for(head, columns_given=True).name == "meter-csv"
-    with pytest.raises(LogRefusedError, match="name its columns"):
+    with pytest.raises(LogRefusedError, match="name it: columns"):
         recognise.adapter_for(head)
 
 

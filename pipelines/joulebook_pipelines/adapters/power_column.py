@@ -47,7 +47,7 @@ def _parse(log: Log) -> Iterator[Part]:
     if not title and not unit and not any(c.rstrip('"').endswith("W") for c in _cells(log.head)):
         raise LogRefusedError(
             f"{log.name}:1: is one column of numbers and nothing says that they are powers; if they are, add units = "
-            '{ power_w = "W" } and window_s = (seconds from one line to the next) to this [[source]]'
+            '{ power_w = "W" } and period_s = (seconds from one line to the next) to this [[source]]'
         )
     steps = untimed.Steps(log)
     scope = "board" if title else log.options.scope or ""
@@ -80,7 +80,7 @@ def _read(block: Block, field: Field, device: str, scope: str, steps: untimed.St
 ADAPTER = Adapter(
     name="power-column",
     title="one column of powers without times (nvidia-smi --query-gpu=power.draw in a loop)",
-    yields="power, one reading every window_s seconds as study.toml says",
+    yields="power, one reading every period_s seconds as study.toml says",
     sniff=_sniff,
     parse=_parse,
 )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import prometheus_names, prometheus_series, stamp_lines, stamps, table
+from joulebook.findings import Finding
+from joulebook_pipelines.logs import prometheus_names, prometheus_series, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Series
 
@@ -64,10 +65,11 @@ def _parse(log: Log) -> Iterator[Part]:
     if found.is_empty():
         raise LogRefusedError(f"{log.name}: holds no sample")
     series, found = _series(found)
-    samples = found.with_columns(_utc(log, found, collector).alias("ts_utc")).rename({"value": "raw"})
+    utc, untimed_ = _utc(log, found, collector)
+    samples = found.with_columns(utc.alias("ts_utc")).rename({"value": "raw"})
     part = prometheus_series.readings(log, series, samples.select(list(prometheus_series.SAMPLES)))
     rejects = pl.concat([*odd, part.rejects]) if part.rejects is not None else pl.concat(odd)
-    yield Part(count, part.readings, rejects, channels=part.channels, findings=part.findings)
+    yield Part(count, part.readings, rejects, channels=part.channels, findings=(*untimed_, *part.findings))
 
 
 def _series(found: pl.DataFrame) -> tuple[list[Series], pl.DataFrame]:
@@ -78,7 +80,9 @@ def _series(found: pl.DataFrame) -> tuple[list[Series], pl.DataFrame]:
     return series, joined.with_columns(pl.col("series").cast(pl.Int64))
 
 
-def _utc(log: Log, found: pl.DataFrame, collector: stamp_lines.StampLines | None) -> pl.Series:
+def _utc(
+    log: Log, found: pl.DataFrame, collector: stamp_lines.StampLines | None
+) -> tuple[pl.Series, tuple[Finding, ...]]:
     """Return the time of each sample: its own, else that of the scrape.
 
     Raises
@@ -99,12 +103,18 @@ def _utc(log: Log, found: pl.DataFrame, collector: stamp_lines.StampLines | None
     if collector is not None:
         naive = found.select(collector.naive(pl.col("mark")).alias("ts_utc")).to_series()
         known = pl.select(pl.coalesce(known, collector.clock.to_utc(naive)).alias("ts_utc")).to_series()
+    if (
+        known.null_count() == found.height
+        and not found.select(pl.struct("name", "labels").is_duplicated().any()).item()
+    ):
+        moment = untimed.Moment(log)
+        return moment.at(known), moment.findings
     if known.null_count() == found.height:
         raise LogRefusedError(
-            f"{log.name}: a scrape without time: an exporter's text does not say when it was taken, and one moment is no energy. Query "
+            f"{log.name}: scrapes without time: an exporter's text does not say when it was taken. Query "
             "the Prometheus for a range (/api/v1/query_range) and give its JSON, or print date -Is before each scrape"
         )
-    return known
+    return known, ()
 
 
 ADAPTER = Adapter(

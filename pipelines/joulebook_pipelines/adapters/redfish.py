@@ -11,7 +11,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import bmc_doubts, cells, redfish_values, stamp_lines, stamps, table
+from joulebook_pipelines.logs import bmc_doubts, cells, redfish_values, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Options, Part
 from joulebook_pipelines.logs.redfish_values import Value
 
@@ -57,13 +57,13 @@ def _parse(log: Log) -> Iterator[Part]:
         if not scanner.documents:
             why = f"no JSON document could be read, first line {scanner.odd[0][0] if scanner.odd else 1}"
         raise LogRefusedError(f"{log.name}: {why}; log the Power or EnvironmentMetrics resource of the chassis")
-    frame = _timed(log, rows, collector)
+    frame, untimed_ = _timed(log, rows, collector)
     readings, rejects = _readings(frame)
     odd = pl.DataFrame(scanner.odd, schema={"line": pl.Int64, "raw": pl.String, "rule": pl.String}, orient="row")
     yield Part(
         lines=text.count("\n") + (not text.endswith("\n")), readings=readings,
         rejects=pl.concat([rejects, table.whole_lines(odd, pl.col("rule"))]),
-        channels=_channels(frame, readings), findings=_findings(log, readings),
+        channels=_channels(frame, readings), findings=(*untimed_, *_findings(log, readings)),
     )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _document_begin(text: str, at: int, end: int) -> int | None:
 
 def _timed(
     log: Log, rows: list[tuple[int, str | None, Value]], collector: stamp_lines.StampLines | None
-) -> pl.DataFrame:
+) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
     """Return one row a value with its UTC time: its own, its document's, or that of the line before the document."""
     frame = pl.DataFrame(
         [(n, v.device, v.scope, v.quantity, v.unit, v.column, _shown(v.raw), _text(v.time), s) for n, s, v in rows],
@@ -138,7 +138,8 @@ def _timed(
     )  # fmt: skip
     inside = frame.filter(pl.col("time").is_not_null())
     if inside.is_empty() and (collector is None or frame["stamp"].null_count() == frame.height):
-        raise LogRefusedError(f"{log.name}: nothing in the file tells when its documents were taken; {_CURE}")
+        steps = untimed.of_dumps(log, frame["line"].n_unique(), _CURE)
+        return frame.with_columns(steps.at(frame["line"].rank("dense").cast(pl.Int64))), steps.findings
     utc = pl.lit(None, pl.Datetime("us", "UTC"))
     if not inside.is_empty():
         form, clock = _form(log.options, log.name, inside)
@@ -151,7 +152,7 @@ def _timed(
         frame = frame.with_columns(collector.clock.to_utc(naive))
     else:
         frame = frame.with_columns(before=utc)
-    return frame.with_columns(ts_utc=pl.when(pl.col("time").is_not_null()).then("own").otherwise("before"))
+    return frame.with_columns(ts_utc=pl.when(pl.col("time").is_not_null()).then("own").otherwise("before")), ()
 
 
 def _form(options: Options, name: str, inside: pl.DataFrame) -> tuple[stamps.StampForm, stamps.Localiser]:

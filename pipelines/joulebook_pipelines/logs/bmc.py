@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook import rules
-from joulebook_pipelines.logs import bmc_doubts, cells, sensors, stamp_lines, stamps, table
+from joulebook_pipelines.logs import bmc_doubts, cells, sensors, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
 
 CLOCK_SET_FROM = pl.datetime(2000, 1, 1)
@@ -63,7 +63,8 @@ def parse(log: Log, dialect: Dialect) -> Iterator[Part]:
         previous = block
     if previous is not None:
         yield reader.read(previous, final=True)
-    yield Part(findings=tuple(reader.doubts.findings(log.name)))
+    told = reader.steps.findings if reader.steps is not None else ()
+    yield Part(findings=(*told, *reader.doubts.findings(log.name)))
 
 
 def _reader(log: Log, dialect: Dialect) -> _Reader:
@@ -73,7 +74,9 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
         return _Reader(log, dialect, collector, collector.clock)
     own = [(i, m[1]) for i, line in enumerate(lines, 1) if (m := dialect.own_stamp.search(line))]
     if not own:
-        raise LogRefusedError(f"{log.name}: nothing in the file tells when its dumps were taken; {dialect.cure}")
+        first, dumps = _dumps(log, dialect)
+        steps = untimed.of_dumps(log, dumps, dialect.cure)
+        return _Reader(log, dialect, None, stamps.Localiser(None), steps=steps, first_name=first)
     times = pl.DataFrame({"text": [t for _, t in own]}).select(naive=dialect.own_time(pl.col("text")))
     if times.filter(pl.col("naive") >= CLOCK_SET_FROM).is_empty():
         raise LogRefusedError(
@@ -83,6 +86,21 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
         )
     clock = stamps.localiser(stamps.StampForm("own", aware=False), log.options, log.name, *own[0])
     return _Reader(log, dialect, None, clock)
+
+
+def _dumps(log: Log, dialect: Dialect) -> tuple[str, int]:
+    """Return the sensor that begins each dump, and how many dumps the beginning of the file holds.
+
+    Several sensors of one dump may share a name; a name that stands in each dump once tells dumps apart.
+    """
+    names = (
+        pl.DataFrame({"text": log.head.lines}).select(**dialect.cells(pl.col("text")))
+        .filter(kind="value").group_by("name", maintain_order=True).len()
+    )  # fmt: skip
+    if names.is_empty():
+        raise LogRefusedError(f"{log.name}: holds no sensor")
+    rarest = names.filter(pl.col("len") == pl.col("len").min()).row(0)
+    return str(rarest[0]), int(rarest[1])
 
 
 @dataclass
@@ -99,6 +117,9 @@ class _Reader:
     known: set[str] = field(default_factory=set)
     held: pl.DataFrame | None = None
     mark: tuple[int, object] = (0, None)
+    steps: untimed.Steps | untimed.Moment | None = None
+    first_name: str = ""
+    passed: int = 0
 
     def read(self, block: Block, *, final: bool) -> Part:
         """Return what the whole dumps of a block say; the last dump waits for the next block."""
@@ -153,6 +174,11 @@ class _Reader:
         frame = frame.filter((pl.col("kind") != "known") & (pl.col("kind") != "name") | pl.col("stamped"))
         own = self.dialect.own_time(pl.when("is_dcmi").then("own"))
         frame = frame.with_columns(own=own)
+        if self.steps is not None:
+            begins = (pl.col("kind") == "value") & (pl.col("name") == self.first_name)
+            frame = frame.with_columns(mark=begins.fill_null(value=False).cast(pl.Int64).cum_sum() + self.passed)
+            self.passed = int(frame["mark"][-1]) if frame.height else self.passed
+            return frame.with_columns(self.steps.at(frame["mark"].clip(lower_bound=1)))
         if self.collector is None:
             naive = frame.select(
                 pl.when(dcmi & (pl.col("own") >= CLOCK_SET_FROM)).then("own").alias("ts_utc")

@@ -81,10 +81,10 @@ def _with_spans(log: Log, found: Understood, utc: pl.Series) -> Understood:
     label = options.interval_label or (layout.label if per_span else None)
     if not per_span and not (options.kind == "mean" and label):
         return found
-    span_s = options.window_s or meter_energy.interval_s(utc)
+    span_s = options.distance_s or meter_energy.interval_s(utc)
     if span_s is None:
         raise LogRefusedError(
-            f"{log.name}: the stamps keep no common step, so how long each interval is cannot be told; add window_s, "
+            f"{log.name}: the stamps keep no common step, so how long each interval is cannot be told; add period_s, "
             f"or name both columns: "
             'columns = { start = "…", end = "…", energy_j = "…" }'
         )

@@ -257,8 +257,8 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
         clock = stamps.localiser(_COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)]))
     else:
         collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
-        if collector is None and (log.options.window_s is None or dialect.process):
-            known = "" if dialect.process else "; or add window_s = (seconds from round to round) to this [[source]]"
+        if collector is None and (log.options.distance_s is None or dialect.process):
+            known = "" if dialect.process else "; or add period_s = (seconds from round to round) to this [[source]]"
             raise LogRefusedError(
                 f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}{known}"
             )

@@ -151,4 +151,4 @@ def _copied(log: Log, change: Callable[[Block], list[bytes]], head: Head) -> Ite
         with copy.open("wb") as file:
             for block in log.blocks():
                 file.write(b"\n".join(change(block)) + (b"\n" if block.terminated else b""))
-        yield replace(log, path=copy, head=replace(head, encoding="utf-8"))
+        yield Log(copy, replace(head, encoding="utf-8"), log.options)

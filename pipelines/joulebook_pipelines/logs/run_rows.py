@@ -64,13 +64,13 @@ def times(log: Log, raw: pl.DataFrame, found: Columns) -> tuple[pl.DataFrame, tu
 def _durations(log: Log, raw: pl.DataFrame, found: Columns) -> pl.Series:
     """Return the length of each run [s]."""
     if "duration" not in found.roles:
-        if log.options.window_s is None:
+        if log.options.distance_s is None:
             energies = any(c.quantity == "energy_j" for c in found.spent)
             cure = "each run took" if energies else "each row covers; 1 keeps powers and energies per token right"
             raise LogRefusedError(
-                f"{log.name}:1: gives neither duration nor times of the runs; add window_s = (the seconds that {cure}) to this [[source]]"
+                f"{log.name}:1: gives neither duration nor times of the runs; add period_s = (the seconds that {cure}) to this [[source]]"
             )
-        return pl.Series("span_s", [log.options.window_s] * raw.height, dtype=pl.Float64)
+        return pl.Series("span_s", [log.options.distance_s] * raw.height, dtype=pl.Float64)
     unit = found.duration_unit or log.options.units.get("span_s", "")
     text = pl.col(f"c{found.roles['duration']}")
     return raw.select(cells.number(text, "span_s", unit).alias("span_s")).to_series()

@@ -20,7 +20,7 @@ class Steps:
     Parameters
     ----------
     log
-        The file; ``window_s`` of study.toml is the distance, ``date`` the day of the first reading.
+        The file; ``period_s`` of study.toml is the distance, ``date`` the day of the first reading.
 
     Raises
     ------
@@ -29,13 +29,13 @@ class Steps:
     """
 
     def __init__(self, log: Log) -> None:
-        if log.options.window_s is None:
+        if log.options.distance_s is None:
             raise LogRefusedError(
                 f"{log.name}: holds powers without times, and without times there is no energy. If they were taken at a fixed distance, "
-                "say it: window_s = (seconds from one line to the next; check it against the length of the run) in this [[source]]; "
+                "say it: period_s = (seconds from one line to the next; check it against the length of the run) in this [[source]]; "
                 "or log again with a timestamp"
             )
-        self.step_s = log.options.window_s
+        self.step_s = log.options.distance_s
         self._log, self._passed = log, 0
         self._card: int | None = None
         dated = log.options.date is not None
@@ -80,3 +80,57 @@ class Steps:
             {"samples": self._passed, "step_s": self.step_s},
         )  # fmt: skip
         return (assumed,) if self._log.options.date else (assumed, relative.unknown_start(self._log))
+
+
+class Moment:
+    """The stamp of readings that were all taken at one moment, of which nobody knows when: the first of 1970, or of ``date``."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        dated = log.options.date is not None
+        self._start = datetime.fromisoformat(str(log.options.date)) if dated else _ZERO
+        form = StampForm("%Y-%m-%d", aware=False)
+        self._clock = (
+            stamps.localiser(form, log.options, log.name, 1, str(log.options.date)) if dated else Localiser(None)
+        )
+
+    def at(self, numbers: pl.Series) -> pl.Series:
+        """Return the moment for each of the numbers, UTC."""
+        return self._clock.to_utc(pl.Series("ts_utc", [self._start] * len(numbers), dtype=pl.Datetime("us")))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is not known of the time."""
+        when = self._log.options.date or "1970-01-01"
+        return (Finding(
+            "one-moment", Severity.WARNING, self._log.name,
+            f"The file holds one moment and no time: its powers are read, laid on {when}, but give no energy. To get one, log again "
+            "and again with a time.", {},
+        ),)  # fmt: skip
+
+
+def of_dumps(log: Log, dumps: int, cure: str) -> Steps | Moment:
+    """Return the stamps of dumps without times: one is a moment, several follow each other as study.toml says.
+
+    Parameters
+    ----------
+    log
+        The file.
+    dumps
+        How many there are.
+    cure
+        What to log so that dumps have a time.
+
+    Raises
+    ------
+    LogRefusedError
+        There are several, and nobody says how far apart.
+    """
+    if log.options.distance_s is not None:
+        return Steps(log)
+    if dumps == 1:
+        return Moment(log)
+    raise LogRefusedError(
+        f"{log.name}: nothing in the file tells when its {dumps} dumps were taken; {cure}; or, where they were taken at a fixed "
+        "distance, add period_s = (seconds from dump to dump) to this [[source]]"
+    )
