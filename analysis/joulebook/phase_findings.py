@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from joulebook import phase_repeats
 from joulebook.findings import Finding, Severity
 from joulebook.phase_parts import Case, Part, largest_edge_j
 from joulebook.phase_regression import Fit
@@ -11,6 +12,9 @@ from joulebook.phase_timeline import OTHER
 
 NAMED_WINDOW_SHARE = 0.5
 """From this share of the reading interval on an averaging window moves energy over edges [1]."""
+
+NAMED_DRAW = 0.05
+"""From this share of the way to the mean of its repeats on it is said that a power was drawn there [1]."""
 
 CLOCK_ERROR_S = 0.05
 """A fitted clock error from this on is worth a word [s]."""
@@ -95,7 +99,16 @@ def _structure(case: Case) -> tuple[Finding, ...]:
 def _parts(parts: tuple[Part, ...]) -> tuple[Finding, ...]:
     merged = [p for p in parts if len(p.names) > 1 and not p.reason]
     refused = [p for p in parts if p.reason and p.names != (OTHER,)]
+    drawn: dict[str, list[Part]] = {}
+    for p in parts:
+        if p.drawn_ratio >= NAMED_DRAW and not p.reason:
+            drawn.setdefault(phase_repeats.stem(p.name), []).append(p)
     return (*(Finding(
+        "phases-drawn-together", Severity.NOTE, stem,
+        f"{len(like)} phases named alike differ by little more than readings can tell: each power was drawn "
+        f"{like[0].drawn_ratio:.0%} of the way to their mean. The intervals are those of each by itself.",
+        {"phases": [p.name for p in like], "drawn_ratio": like[0].drawn_ratio},
+    ) for stem, like in drawn.items()), *(Finding(
         "phases-merged", Severity.WARNING, p.name,
         "The readings cannot tell these phases apart; they have one energy together. Sample faster or log longer.",
         {"phases": list(p.names)},

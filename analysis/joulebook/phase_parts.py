@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from joulebook import phase_repeats
 from joulebook.occupancy import Series
-from joulebook.phase_regression import Fit, Sensor, batched, inverted
-from joulebook.phase_timeline import Floats, Timeline
+from joulebook.phase_regression import Fit, Sensor, inverted
+from joulebook.phase_timeline import OTHER, Floats, Timeline
+from joulebook.phase_variance import batched
 
 MIN_READINGS = 2
 """A phase with fewer readings has no number [1]."""
@@ -55,7 +57,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One phase, or several that cannot be told apart; ``reason`` says why it has no number."""
+    """One phase, or several that cannot be told apart; ``reason`` says why it has no number.
+
+    ``drawn_ratio`` is the share of the way by which its power was drawn to the mean of its repeats.
+    """
 
     names: tuple[str, ...]
     energy_j: float
@@ -63,6 +68,7 @@ class Part:
     seconds: float
     n: int
     long: bool
+    drawn_ratio: float
     reason: str
 
     @property
@@ -98,18 +104,23 @@ def find(case: Case, fit: Fit) -> tuple[Part, ...]:
         little[:], why = True, "every reading holds the same mix of phases: they cannot be told apart"
     else:
         why = "readings are too few"
-    half = _half_widths(case, fit, groups, mean_s >= LONG_PERIODS * interval)
+    long = mean_s >= LONG_PERIODS * interval
+    repeats = [line.names[int(fit.columns[g[0]])] if len(g) == 1 and not little[g[0]] else "" for g in groups]
+    alike = phase_repeats.kinds([name if name != OTHER else "" for name in repeats])
+    lasts = np.array([seconds[g].sum() for g in groups])
+    power = np.array([energy[g].sum() for g in groups]) / lasts
+    half, variance = _half_widths(case, fit, groups, long, alike)
+    power, share = phase_repeats.drawn(phase_repeats.without_odd_ones(alike, power), power, lasts, variance)
     parts = []
-    for members, width in zip(groups, half, strict=True):
+    for i, (members, width) in enumerate(zip(groups, half, strict=True)):
         reason = ""
         if little[members].any():
             reason = why if len(groups) == 1 else f"{int(fit.n[members].max())} {why}: {seconds[members].sum():.3g} s"
         elif case.at_edge and short[members].any():
             reason = "shorter than two reading intervals, and the clock error was not found"
         parts.append(Part(
-            tuple(sorted(line.names[int(k)] for k in fit.columns[members])), float(energy[members].sum()), float(width),
-            float(seconds[members].sum()), int(fit.n[members].max()),
-            bool((mean_s[members] >= LONG_PERIODS * interval).all()), reason,
+            tuple(sorted(line.names[int(k)] for k in fit.columns[members])), float(power[i] * lasts[i]), float(width),
+            float(lasts[i]), int(fit.n[members].max()), bool(long[members].all()), float(share[i]), reason,
         ))  # fmt: skip
     return tuple(parts)
 
@@ -139,8 +150,13 @@ def _groups(fit: Fit, energy: Floats, free: NDArray[np.bool_]) -> list[NDArray[n
     return sorted(groups, key=lambda g: int(g[0]))
 
 
-def _half_widths(case: Case, fit: Fit, groups: list[NDArray[np.int64]], long: NDArray[np.bool_]) -> Floats:
-    """Return half of the 95 % interval of each group's energy [J]: readings and, for rare or long phases, edges."""
+def _half_widths(
+    case: Case, fit: Fit, groups: list[NDArray[np.int64]], long: NDArray[np.bool_], alike: phase_repeats.Kinds
+) -> tuple[Floats, Floats]:
+    """Return half of the 95 % interval of each group's energy [J], and its variance by itself [J²].
+
+    Readings count and, for rare or long phases, edges; what the repeats of a phase show is in the interval.
+    """
     interval = case.interval_s
     sums = np.array([np.isin(np.arange(len(fit.columns)), g) for g in groups], dtype=float).T
     influence, direct = fit.influence @ sums, fit.direct @ sums
@@ -148,18 +164,21 @@ def _half_widths(case: Case, fit: Fit, groups: list[NDArray[np.int64]], long: ND
     steady = np.array([bool(long[g].all()) for g in groups])
     rare = steady | (count < RARE)
     covered = np.maximum(np.diag(sums.T @ fit.covariance @ sums), np.einsum("ij,ij->j", influence, influence))
-    noise = np.where(steady, fit.roughness_j2 @ sums, covered)
+    noise = np.where(steady, fit.roughness_j2 @ sums + fit.grain_j2 @ sums, covered)
     n = np.array([int(fit.n[g].max()) for g in groups])
     near = student.ppf(0.975, np.maximum(n - 1, 2)) * np.sqrt(noise)
     beats, freedom = batched(direct)
     blind = case.sensor.window_s < UNSEEN_SHARE * interval
     beaten = rare & (seconds < BEAT_PERIODS * interval * count) & (~steady | blind)
-    far = student.ppf(0.975, freedom) * np.sqrt(np.where(beaten, beats, 0.0))
     squares, bound = _edges(case, fit, groups)
-    noisy: Floats = np.maximum(near, far)
+    seen: Floats = np.where(beaten, beats, 0.0)
+    variance = np.maximum(noise, seen) + np.where(rare, squares, 0.0)
+    power = (fit.power_w.sum(axis=0) * case.line.seconds[fit.columns]) @ sums / seconds
+    seen, freedom = phase_repeats.pooled([k for k in alike if beaten[k].all()], power, seconds, seen, freedom)
+    noisy = np.maximum(near, student.ppf(0.975, freedom) * np.sqrt(seen))
     if case.reach_s <= 0:
-        return noisy + bound
-    return np.hypot(noisy, 1.96 * np.sqrt(np.where(rare, squares, 0.0)))
+        return noisy + bound, variance
+    return np.hypot(noisy, 1.96 * np.sqrt(np.where(rare, squares, 0.0))), variance
 
 
 def _edges(case: Case, fit: Fit, groups: list[NDArray[np.int64]]) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ agree to a fraction of the shortest phase: hence the shift is part of the fit.
 
 References
 ----------
-Golub and Pereyra 2003, variable projection, doi:10.1088/0266-5611/19/2/201. Newey and West 1987, doi:10.2307/1913610.
+Golub and Pereyra 2003, variable projection, doi:10.1088/0266-5611/19/2/201.
 """
 
 from __future__ import annotations
@@ -21,12 +21,7 @@ from scipy.optimize import nnls
 
 from joulebook.occupancy import Series, share
 from joulebook.phase_timeline import Floats, Timeline
-
-HAC_LAGS = 5
-"""Least bandwidth of the autocorrelation-consistent covariance [readings]."""
-
-BATCHES = 5
-"""Batches that a rare phase is cut into [1]: few, so that each is longer than a beat between load and sampling."""
+from joulebook.phase_variance import grain_w, hac
 
 RIDGE = 1e-10
 """Added to the diagonal of the normalised Gram matrix so that labels which always go together have a solution."""
@@ -66,6 +61,8 @@ class Fit:
         Root mean square that the fit leaves, per reading [W].
     roughness_j2
         Variance of the energy of each label from successive differences of readings wholly inside of it [J²].
+    grain_j2
+        Variance of the energy of each label from the steps of a sensor that moves by few of them [J²].
     n
         Readings with at least a tenth of a percent of each label.
     readings
@@ -82,6 +79,7 @@ class Fit:
     gram: Floats
     residual_w: float
     roughness_j2: Floats
+    grain_j2: Floats
     n: NDArray[np.int64]
     readings: int
 
@@ -89,57 +87,6 @@ class Fit:
     def covariance(self) -> Floats:
         """Covariance of the energies [J²], consistent with autocorrelation."""
         return hac(self.influence)
-
-
-def hac(influence: Floats) -> Floats:
-    """Return the covariance of a sum of autocorrelated rows, by Bartlett weights.
-
-    Parameters
-    ----------
-    influence
-        One row a moment, one column a quantity.
-
-    Returns
-    -------
-    ndarray
-        Covariance of the column sums.
-
-    Examples
-    --------
-    >>> hac(np.array([[1.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [1.0]])).tolist()
-    [[2.0]]
-    """
-    lags = max(HAC_LAGS, int(0.75 * len(influence) ** (1 / 3)))
-    total: Floats = influence.T @ influence
-    for lag in range(1, min(lags, len(influence) - 1) + 1):
-        cross = influence[lag:].T @ influence[:-lag]
-        total += (1 - lag / (lags + 1)) * (cross + cross.T)
-    return total
-
-
-def batched(influence: Floats) -> tuple[Floats, Floats]:
-    """Return the variance of column sums from a few long batches, and its degrees of freedom.
-
-    A sensor that samples a fast load now and then sees slow beats, longer than the lags of ``hac``.
-
-    Parameters
-    ----------
-    influence
-        One row a moment, one column a quantity; rows of 0 do not belong to it.
-
-    Returns
-    -------
-    ndarray, ndarray
-        Variance and degrees of freedom by column.
-    """
-    variance, freedom = np.zeros(influence.shape[1]), np.ones(influence.shape[1])
-    for j, column in enumerate(influence.T):
-        mine = column[np.abs(column) > 1e-9 * np.abs(column).max(initial=0.0)]
-        count = min(BATCHES, len(mine) // 3)
-        if count > 1:
-            sums = np.add.reduceat(mine, np.linspace(0, len(mine), count, endpoint=False).astype(np.int64))
-            variance[j], freedom[j] = count * np.var(sums, ddof=1), count - 1
-    return variance, freedom
 
 
 def usable(one: Series, line: Timeline, window_s: float, reach: float) -> Series:
@@ -244,7 +191,7 @@ def fit(
         sensor, float(se[0]), float(se[1]), columns,
         np.array([p.power for p in parts]), influence, direct, np.asarray(sum(p.gram for p in parts)),
         float(np.sqrt(np.mean(error**2))),
-        np.asarray(sum(p.roughness for p in parts)),
+        np.asarray(sum(p.roughness for p in parts)), np.asarray(sum(p.grain for p in parts)) * seconds**2 / 12,
         np.asarray(sum((p.x > 1e-3).sum(axis=0) for p in parts), dtype=np.int64), sum(len(u.t_s) for u in used),
     )  # fmt: skip
 
@@ -278,6 +225,7 @@ class _Part:
     error: Floats
     noise: float
     roughness: Floats
+    grain: Floats
     slopes: Floats
     drag: Floats
 
@@ -304,7 +252,8 @@ def _device(one: Series, line: Timeline, sensor: Sensor, columns: NDArray[np.int
     jumps = np.diff(one.power_w)[:, None] ** 2 * one.weight_s[1:, None] ** 2 / 2
     rough = np.where(pure, jumps, 0.0).sum(axis=0)
     drag = inverse @ (x * w[:, None]).T @ g
-    return _Part(power, x, gram, scores, error, noise, rough, g - x @ drag, drag)
+    grain = np.array([grain_w(np.abs(np.diff(one.power_w))[inside]) for inside in pure.T])
+    return _Part(power, x, gram, scores, error, noise, rough, grain**2, g - x @ drag, drag)
 
 
 def _share(one: Series, line: Timeline, sensor: Sensor) -> Floats:

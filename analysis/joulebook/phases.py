@@ -81,8 +81,10 @@ def attribute(
     """Split the energy of a window over its phases.
 
     Each reading is the mean over a window and so a mix of phases. Powers by phase are fitted to the mixes, weighted by
-    the time each reading stands for, with clock error and sensor lag; energy is power times time, rescaled to the
-    integral. Inner phases have the time where phases are nested; time in several phases at once is a row of its own.
+    the time each reading stands for, with clock error and sensor lag; energy is power times time, and what is missing to
+    the integral goes where the uncertainty is. Phases whose names differ by a number only are drawn towards their mean
+    as far as readings cannot tell them apart. Inner phases have the time where phases are nested; time in several
+    phases at once is a row of its own.
 
     Parameters
     ----------
@@ -178,10 +180,26 @@ def _split(case: Case, total: float, *, declared: bool) -> Attribution:
     if not fits:
         why = f"the fitted sum is {1 / ratio:.3f} of the integral: the phases do not describe the readings"
         parts = tuple(replace(p, reason=p.reason or why) for p in parts)
-    frame = _rows(case, parts, ratio if fits else 1.0, total)
+    frame = _rows(case, _reconciled(parts, total - raw) if fits else parts, total)
     whole = Estimate(total, unit="J", n=fit.readings, method="integral")
     found = phase_findings.of_split(case, fit, parts, declared=declared)
     return Attribution(frame, whole, _shift(case, fit), case.sensor, ratio, found)
+
+
+def _reconciled(parts: tuple[Part, ...], missing_j: float) -> tuple[Part, ...]:
+    """Give each part what is missing to the integral, by how uncertain it is.
+
+    What the intervals cannot explain is an error of all readings alike, and goes by energy.
+    """
+    half, energy = (np.array([getattr(p, name) for p in parts]) for name in ("half_width_j", "energy_j"))
+    alike = max(missing_j**2 - float(half @ half), 0.0)
+    weight = half**2 + alike * energy / max(float(energy.sum()), 1e-300)
+    weight = weight if weight.sum() > 0 else np.maximum(energy, 1e-300)
+    given = missing_j * weight / weight.sum()
+    return tuple(
+        replace(p, energy_j=p.energy_j + g, half_width_j=math.hypot(p.half_width_j, g))
+        for p, g in zip(parts, given.tolist(), strict=True)
+    )
 
 
 def _shift(case: Case, fit: Fit) -> Estimate:
@@ -194,19 +212,19 @@ def _shift(case: Case, fit: Fit) -> Estimate:
     return Estimate(s, s - u, s + u, unit="s", n=fit.readings, method="variable projection")
 
 
-def _rows(case: Case, parts: tuple[Part, ...], factor: float, total: float) -> pl.DataFrame:
+def _rows(case: Case, parts: tuple[Part, ...], total: float) -> pl.DataFrame:
     """Return one row a phase or merged phases, and the remainder."""
     rows: list[dict[str, object]] = []
     left, left_half, left_s, left_n = total, 0.0, 0.0, 0
     spent = dict(zip(case.line.names, case.line.seconds.tolist(), strict=True))
     for part in parts:
-        half = math.hypot(part.half_width_j * factor, part.energy_j * abs(factor - 1))
+        half = part.half_width_j
         if part.reason or OTHER in part.names:
             left_half, left_s, left_n = left_half + half, left_s + part.seconds, left_n + part.n
             why = part.reason or f"cannot be told apart from {OTHER}"
             rows += [_row(name, spent[name], part.n, why) for name in part.names if name != OTHER]
             continue
-        energy = part.energy_j * factor
+        energy = part.energy_j
         left -= energy
         rows.append({
             **_row(part.name, part.seconds, part.n, ""), "energy_j": energy, "lo": max(energy - half, 0.0),

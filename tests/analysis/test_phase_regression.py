@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from joulebook import phase_regression, phase_sensor, phase_timeline
+from joulebook import phase_regression, phase_sensor, phase_timeline, phase_variance
 from joulebook.occupancy import Series, share
 from joulebook.phase_regression import Sensor
 
@@ -60,6 +60,6 @@ def test_covariance_covers_repeated_noise():
 
 def test_long_batches_see_slow_beats_that_lags_do_not():
     beat = 10 * np.sin(np.arange(60) / 12)[:, None]
-    variance, freedom = phase_regression.batched(beat)
-    assert variance[0] > phase_regression.hac(beat)[0, 0]
+    variance, freedom = phase_variance.batched(beat)
+    assert variance[0] > phase_variance.hac(beat)[0, 0]
     assert freedom[0] == 4
