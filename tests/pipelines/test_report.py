@@ -513,6 +513,14 @@ def test_advice_names_what_a_campaign_showed(pages):
     assert "Think again about fp8" in text
 
 
+def test_a_run_that_shared_its_machine_is_told_its_part(pages):
+    text = section(pages, "more", "cost")
+    assert "took 0.6111 kWh of the node that it shared with train-2" in text
+    assert "Start at a better hour: 5 h earlier, run train-1 would have come to 0.6000 kg CO2e" in section(
+        pages, "more", "advice"
+    )
+
+
 def test_an_unknown_energy_puts_the_data_first():
     tables = full_tables()
     tables["results"] = [result("energy_j", None, reason="no readings")]

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from joulebook import schema
 from joulebook_pipelines import cli, open_store, weekly
-from joulebook_pipelines.weekly import sparkline, words
+from joulebook_pipelines.weekly import site, sparkline, words
 
 MONDAY = dt.datetime(2026, 9, 21, 8, tzinfo=dt.UTC)
 """Of week 2026-W39; the ninth week from it is 2026-W47."""
@@ -123,6 +124,8 @@ def test_a_dearer_week_is_a_regression_on_the_page_and_for_machines(make, tmp_pa
     assert rows["node", "tokens_per_j"]["verdict"] == "regression"
     assert rows["board", "mfu_ratio"]["verdict"] == "indistinguishable"
     said = " ".join(page_of(done.page).said)
+    assert "▲ Yes : 1 of 2 studies: node7 ." in " ".join(said.split())
+    assert "Look for what changed since the week before in node7" in " ".join(said.split())
     assert "regression" in said
     assert "energy per million tokens" in said
 
@@ -195,6 +198,16 @@ def test_rendering_again_gives_the_same_bytes(make, tmp_path):
     shutil.rmtree(tmp_path / "site")
     site_of(tmp_path, folder)
     assert {p: p.read_bytes() for p in (tmp_path / "site").rglob("*") if p.is_file()} == before
+
+
+def test_a_calm_week_says_no_and_many_workers_write_what_one_does(make, tmp_path, monkeypatch):
+    histories = weekly.read([weekly.analysed(make("calm", weeks=9))])
+    weeks = histories[0].weeks[-2:]
+    monkeypatch.setattr(site, "WEEKS_A_WORKER", 1)
+    monkeypatch.setattr(site, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
+    one, two = (weekly.render(histories, tmp_path / str(n), weeks, workers=n) for n in (1, 2))
+    assert [r.page.read_bytes() for r in one] == [r.page.read_bytes() for r in two]
+    assert "✓ No" in " ".join(page_of(one[-1].page).said)
 
 
 def test_benchmarks_are_lists_that_trackers_read(make, tmp_path):

@@ -227,4 +227,6 @@ def _whole_segments(source: Source, run: str, scopes: list[str]) -> pl.DataFrame
 
 
 def _starts(source: Source) -> pl.DataFrame:
-    return source.aligned_runs.select(pl.col("start_utc").alias("ts_utc"), pl.col("run_id").alias("label"))
+    # runs that start together would write their names over each other
+    starts = source.aligned_runs.group_by(ts_utc="start_utc", maintain_order=True)
+    return starts.agg(label=pl.col("run_id").str.join(", "))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -12,11 +13,13 @@ from markupsafe import Markup
 from joulebook import iso_weeks
 from joulebook.weekly_change import VERDICTS
 from joulebook_pipelines.report import shown
-from joulebook_pipelines.report.blocks import Column, Table, copyable
+from joulebook_pipelines.report.blocks import Column, Table
 from joulebook_pipelines.report.shown import Number
-from joulebook_pipelines.weekly import pages, sparkline, words
+from joulebook_pipelines.weekly import answers, pages, sparkline, words
 from joulebook_pipelines.weekly.verdicts import StudyWeek
 
+_number = lru_cache(maxsize=1 << 16)(shown.number)
+"""The same week stands in the pictures of the eight weeks after it: its number is written once."""
 _COUNTED = {"regression": "worse", "improved": "better", "indistinguishable": "unchanged", "refused": "cannot be said"}
 
 
@@ -54,29 +57,9 @@ def html(
     """
     parts = [_study(s, reports.get(s.name, ""), at, weeks) for at, s in enumerate(studies)]
     return pages.environment().get_template("week.html.j2").render(
-        week=week, days=words.days(week), studies=parts, answer=_answer(studies, weeks), newer=newer, older=older, weeks=weeks
+        week=week, days=words.days(week), studies=parts, answers=answers.brief(studies, weeks), worse=answers.worse(studies),
+        newer=newer, older=older, weeks=weeks
     )  # fmt: skip
-
-
-def _answer(studies: Sequence[StudyWeek], weeks: int) -> list[Markup]:
-    """Return the first sentences: what the week used, and what got worse."""
-    sums = [words.total("energy_j", words.add([s.energy for s in studies]))]
-    if any(s.carbon.value is not None for s in studies):
-        sums.append(words.total("carbon_kg", words.add([s.carbon for s in studies])))
-    priced = [s for s in studies if s.cost.value is not None]
-    for currency in sorted({s.history.currency for s in priced}):
-        costs = [s.cost for s in priced if s.history.currency == currency]
-        sums.append(words.total("cost", words.add(costs), currency))
-    runs, count = sum(s.runs for s in studies), words.count(len(studies), "study", "studies")
-    used = Markup("{} of {} used {}.").format(words.count(runs, "run"), count, Markup(", ").join(map(copyable, sums)))
-    worse = [
-        Markup("<span class='finding error'>▲ {}</span>").format(line) for s in studies for line in words.regressions(s)
-    ]
-    creeping = [
-        Markup("<span class='finding warning'>▲ {}</span>").format(line) for s in studies for line in words.drifts(s)
-    ]
-    calm = Markup("Nothing got worse against the {} weeks before, as far as can be told.").format(weeks)
-    return [used, *(worse or [calm]), *creeping]
 
 
 def _study(study: StudyWeek, report: str, at: int, weeks: int) -> dict[str, Any]:
@@ -126,7 +109,7 @@ def _card(study: StudyWeek, row: dict[str, Any], points: dict[_Key, dict[str, di
         if not r:
             drawn.append(sparkline.Point(week))
             continue
-        now = shown.number(r["value"], r["lo"], r["hi"], unit=one)
+        now = _number(r["value"], r["lo"], r["hi"], unit=one)
         drawn.append(sparkline.Point(week, r["value"], r["lo"], r["hi"], f"{now.inline} {now.interval}".strip()))
     band = None if row["band_lo"] is None else (row["band_lo"], row["band_hi"])
     picture = sparkline.draw(

@@ -7,7 +7,10 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,8 @@ from joulebook_pipelines.weekly.verdicts import StudyWeek
 
 SCHEMA_VERSION = 1
 """Version of the layout of ``weekly.json``: rises when a key changes its meaning or goes."""
+WEEKS_A_WORKER = 4
+"""Weeks below which a further process takes longer to start than it saves."""
 _WEEK = re.compile(r"\d{4}-W\d{2}")
 
 
@@ -40,6 +45,7 @@ def render(
     *,
     weeks: int = weekly_change.WEEKS_BEFORE,
     threshold_ratio: float = weekly_change.THRESHOLD_RATIO,
+    workers: int = 1,
 ) -> list[Rendered]:
     """Write the pages of weeks, and the index over all weeks that the site has.
 
@@ -55,6 +61,8 @@ def render(
         How many weeks before each are looked at.
     threshold_ratio
         Least effect that is called a regression.
+    workers
+        Processes among which many weeks are divided; each takes a second or two to start.
 
     Returns
     -------
@@ -65,17 +73,22 @@ def render(
     reports = _reports(histories, site)
     wanted = sorted(set(weeks_wanted))
     known = sorted({*_weeks_of(site), *wanted})
-    done = []
-    for week in wanted:
-        studies = [s for h in histories if (s := verdicts.judge(h, week, weeks=weeks, threshold_ratio=threshold_ratio))]
-        data = _data(studies, week, reports, weeks=weeks, threshold_ratio=threshold_ratio)
-        at = known.index(week)
-        older, newer = known[at - 1] if at else "", known[at + 1] if at + 1 < len(known) else ""
-        html = page.html(studies, week, reports=reports, weeks=weeks, newer=newer, older=older)
-        _write(site / week / "index.html", html)
-        _write(site / week / "weekly.json", _json(data))
-        worse = tuple(line for s in studies for line in words.regressions(s))
-        done.append(Rendered(week, site / week / "index.html", data, worse))
+    one = partial(
+        _week,
+        histories=histories,
+        site=site,
+        reports=reports,
+        known=known,
+        weeks=weeks,
+        threshold_ratio=threshold_ratio,
+    )
+    workers = min(workers, len(wanted) // WEEKS_A_WORKER)
+    if workers > 1:
+        # spawn, not fork: the frames' own threads do not survive a fork
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            done = list(pool.map(one, wanted, chunksize=-(-len(wanted) // workers)))
+    else:
+        done = [one(week) for week in wanted]
     all_weeks = [json.loads((site / w / "weekly.json").read_text(encoding="utf-8")) for w in _weeks_of(site)]
     _write(site / "index.html", weeks_index.html(all_weeks))
     if all_weeks:
@@ -83,6 +96,22 @@ def render(
         _write(site / "benchmarks.json", _json(smaller))
         _write(site / "benchmarks-bigger.json", _json(bigger))
     return done
+
+
+def _week(
+    week: str, *, histories: Sequence[History], site: Path, reports: dict[str, str], known: Sequence[str], weeks: int,
+    threshold_ratio: float,
+) -> Rendered:  # fmt: skip
+    """Write the page and the file of one week."""
+    studies = [s for h in histories if (s := verdicts.judge(h, week, weeks=weeks, threshold_ratio=threshold_ratio))]
+    data = _data(studies, week, reports, weeks=weeks, threshold_ratio=threshold_ratio)
+    at = known.index(week)
+    older, newer = known[at - 1] if at else "", known[at + 1] if at + 1 < len(known) else ""
+    html = page.html(studies, week, reports=reports, weeks=weeks, newer=newer, older=older)
+    _write(site / week / "index.html", html)
+    _write(site / week / "weekly.json", _json(data))
+    worse = tuple(line for s in studies for line in words.regressions(s))
+    return Rendered(week, site / week / "index.html", data, worse)
 
 
 def _weeks_of(site: Path) -> list[str]:

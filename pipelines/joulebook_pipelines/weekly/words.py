@@ -86,12 +86,18 @@ def effect(row: dict[str, Any]) -> Number:
     """Return an effect in signed per cent, of shares in points."""
     made = shown.ratio(row["effect_ratio"], row["effect_lo"], row["effect_hi"], reason=row["reason"])
     if row["metric"] in weekly_change.SHARES and not made.refused:
-        return Number(made.text, f"{made.plain} points", made.interval, "% points")
+        return Number(made.text, f"{made.plain} points", made.interval, "% points", half=made.half)
     return made
+
+
+def _said(change: Number) -> str:
+    return change.sentence if change.half else f"{change.inline} {change.interval}".strip()
 
 
 def regressions(study: StudyWeek) -> list[str]:
     """Return one sentence a kind of run that got worse: the leading metric with its interval, and what went with it."""
+    if study.change.regressions.is_empty():
+        return []
     order = pl.col("metric").replace_strict({m: i for i, m in enumerate(METRICS)}, default=99, return_dtype=pl.Int64)
     shown_first = study.shown.select("kind", "scope", "metric", shown=pl.lit(True))
     worse = study.change.regressions.join(shown_first, on=["kind", "scope", "metric"], how="left")
@@ -103,7 +109,7 @@ def regressions(study: StudyWeek) -> list[str]:
         named = f"{study.name} ({kind})" if kind else study.name
         likewise = f"; likewise {', '.join(others)}" if others else ""
         change, where = effect(first), f"{label(first['metric'])} at {first['scope']}"
-        lines.append(f"{named}: {where} {change.inline} {change.interval}, {first['reason']}{likewise}")
+        lines.append(f"{named}: {where} {_said(change)}, {first['reason']}{likewise}")
     return lines
 
 
@@ -114,6 +120,6 @@ def drifts(study: StudyWeek) -> list[str]:
         change = shown.ratio(row["drift_ratio"], row["drift_lo"], row["drift_hi"])
         about = f"{study.name} ({row['kind']})" if row["kind"] else study.name
         lines.append(
-            f"{about}: {label(row['metric'])} at {row['scope']} drifts: {change.inline} {change.interval} over {row['weeks']} weeks"
+            f"{about}: {label(row['metric'])} at {row['scope']} drifts: {_said(change)} over {row['weeks']} weeks"
         )
     return lines

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from joulebook import schema
 from joulebook_pipelines.report import shown
 from joulebook_pipelines.report.blocks import Inline, Items, Section, Text, copyable
-from joulebook_pipelines.report.sections import sureness
+from joulebook_pipelines.report.sections import context, sureness
 from joulebook_pipelines.report.shown import Number
 from joulebook_pipelines.report.source import Source
 
@@ -68,7 +68,8 @@ def lines(source: Source) -> list[Markup]:
     ]
     hidden = any((source.result(r, source.widest(r) or "", "energy_j") or {}).get("value") is None for r in source.runs)
     first = mend if hidden or not source.runs else []
-    gains = [*_settings(source), *_changes(source), *_waste(source)]
+    hour = context.better_hour(source)
+    gains = [*_settings(source), *_changes(source), *_waste(source), *([hour] if hour else [])]
     last = [*_surer(source), *([] if first else mend)]
     kept = max(LINES - len(first) - min(len(last), 2), 0)
     return [*first, *gains[:kept], *last][:LINES]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import polars as pl
+from markupsafe import Markup
 
 from joulebook import schema
 from joulebook.plots.drivers import NAMES
 from joulebook_pipelines.report import comparison_pictures, shown
-from joulebook_pipelines.report.blocks import Block, Column, Section, Table, Text
+from joulebook_pipelines.report.blocks import Block, Column, Section, Table, Text, copyable
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.sections.cost import currency
 from joulebook_pipelines.report.shown import Number, Unit
@@ -45,7 +46,9 @@ def drivers(source: Source, budget: Budget) -> Section | None:
         "How much of the up and down of power goes with what was logged beside it. What is not explained is noise, the "
         "steps themselves and whatever was not logged; going together is not yet a cause."
     )
-    table = Table([*columns, Column("why there is none")], made, caption, "table-drivers")
+    if any(row[-1] for row in made):
+        columns.append(Column("why there is none"))
+    table = Table(columns, [row[: len(columns)] for row in made], caption, "table-drivers")
     picture = comparison_pictures.drivers(source, budget)
     return Section("drivers", "What does power go with?", [Text(lead), *([picture] if picture else []), table])
 
@@ -99,11 +102,27 @@ def shares(source: Source, budget: Budget) -> Section | None:
             of[c].dt.convert_time_zone(source.timezone).dt.strftime("%Y-%m-%d %H:%M")[0]
             for c in ("start_utc", "end_utc")
         )
-        caption = f"{host}, energy at the {scope} from {start} to {end} ({source.timezone})."
+        caption = f"Host {host}: energy at the {scope} from {start} to {end} ({source.timezone})."
         picture = comparison_pictures.shares(of, budget, host, at)
         columns = [Column("run"), Column("energy", unit.name), Column("share", "%"), Column("split by")]
         blocks += [*([picture] if picture else []), Table(columns, made, caption, f"table-shares-{at + 1}")]
     return Section("shares", "Who used the shared machine?", blocks)
+
+
+def better_hour(source: Source) -> Markup | None:
+    """Return in words which run would have gained most by another start, ``None`` where no curve was given."""
+    rows = source.rows("what_if").drop_nulls("value")
+    least = rows.sort("value", "shift_h").unique(["run_id", "metric"], keep="first", maintain_order=True)
+    was = rows.filter(pl.col("shift_h") == 0.0).select("run_id", "metric", was="value")
+    gains = least.join(was, on=["run_id", "metric"]).filter(pl.col("value") < pl.col("was"))
+    if gains.is_empty():
+        return None
+    row = gains.sort(pl.col("was") - pl.col("value"), "run_id", descending=[True, False]).row(0, named=True)
+    unit = shown.unit_for(row["metric"], [row["was"]], currency=currency(source))
+    amounts = [copyable(shown.number(row[k], unit=unit)) for k in ("value", "was")]
+    return Markup(
+        "Start at a better hour: {}, run {} would have come to {} instead of {} (<a href='#hours'>hours</a>)."
+    ).format(_start(row["shift_h"]), row["run_id"], *amounts)
 
 
 def hours(source: Source) -> Section | None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 from markupsafe import Markup
 
+from joulebook.sharing import IDLE
 from joulebook_pipelines.report import shown
 from joulebook_pipelines.report.blocks import Block, Brief, Column, Fold, Items, Section, Table, Text, copyable
 from joulebook_pipelines.report.shown import Mark, Number, Unit
@@ -66,6 +68,9 @@ def _sentence(source: Source, run: str) -> Markup:
     if energy is None or energy["value"] is None:
         why = (energy or {}).get("reason") or "no reading covers it"
         return Markup("Run <b>{}</b>: its energy is not known – {}.").format(run, why)
+    shared = _shared(source, run, energy)
+    if shared:
+        return shared
     text = Markup("Run <b>{}</b> took <strong>{}</strong> at the {}").format(run, copyable(cell(source, energy)), scope)
     duration = source.result(run, scope or "", "duration_s")
     if duration and duration["value"] is not None:
@@ -75,6 +80,24 @@ def _sentence(source: Source, run: str) -> Markup:
         text += Markup(": {} per million tokens").format(copyable(cell(source, token)))
     extra = _facility(source, run)
     return text + (Markup("; ") + extra if extra else Markup("")) + Markup(".")
+
+
+def _shared(source: Source, run: str, energy: dict[str, Any]) -> Markup | None:
+    """Return the sentence of a run that shared its machine: its part, not the whole that others used as well."""
+    rows = source.rows("shares").filter(pl.col("scope") == energy["scope"])
+    mine = rows.filter((pl.col("run_id") == run) & pl.col("energy_j").is_not_null())
+    if mine.is_empty():
+        return None
+    span = ("host", "start_utc", "end_utc")
+    others = rows.join(mine.select(span), on=span, how="semi")["run_id"].to_list()
+    names = ", ".join(r for r in others if r not in (run, IDLE)) or "no other run"
+    unit = shown.unit_for("energy_j", [energy["value"]])
+    part = shown.number(mine["energy_j"][0], unit=unit)
+    lead = Markup("Run <b>{}</b> took <strong>{}</strong> of the {} that it shared with {}").format(
+        run, copyable(part), energy["scope"], names
+    )
+    whole = Markup("; in its time the {} took {} (<a href='#shares'>shares</a>).")
+    return lead + whole.format(energy["scope"], copyable(cell(source, energy, unit)))
 
 
 def _range(source: Source) -> Markup:
@@ -118,7 +141,9 @@ def _basis(source: Source) -> Markup:
         ("site.price_per_kwh", "price", f" {currency(source)}/kWh", "site.price_source"),
     ):
         value, known = source.setting(path), source.setting(origin) if origin else None
-        if value is not None:
+        if isinstance(value, str):
+            parts.append(Markup("{} by the hour from {} (<code>{}</code>)").format(word, value, path))
+        elif value is not None:
             told = f", {known}" if known else ""
             parts.append(Markup("{} {}{} (<code>{}</code>{})").format(word, value, unit, path, told))
     intro = "± and brackets are the 95 % interval. Raised numbers lead to findings that touch a number."
