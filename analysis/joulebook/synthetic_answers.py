@@ -19,7 +19,7 @@ DIGITS = 9
 """Significant digits written: more than any reader can find, fewer than differ between machines."""
 
 
-def node(truth: Truth, *, clocks: Mapping[str, Clock]) -> str:
+def node(truth: Truth, *, clocks: Mapping[str, Clock], shared: Mapping[str, Mapping[str, str]] | None = None) -> str:
     """Return energies, powers, phases and warm-up of every run, the clocks, and how board and node relate.
 
     Parameters
@@ -28,6 +28,8 @@ def node(truth: Truth, *, clocks: Mapping[str, Clock]) -> str:
         What happened.
     clocks
         Clocks by name, other than the right one.
+    shared
+        Runs of the truth that are jobs side by side: names of the jobs with the board that each had.
 
     Returns
     -------
@@ -48,6 +50,7 @@ def node(truth: Truth, *, clocks: Mapping[str, Clock]) -> str:
     return _text(
         {
             "runs": runs,
+            **({"shared": {run_id: _shared(truth, run_id, jobs) for run_id, jobs in shared.items()}} if shared else {}),
             "idle_power_w": idle_w,
             "clocks": _clocks(truth, clocks),
             "calibration": {
@@ -122,6 +125,11 @@ def _energies(truth: Truth, run_id: str, *, scopes: tuple[str, ...]) -> dict[str
         "energy_j": energy_j,
         "energy_per_token_j": {scope: e / run["tokens"] for scope, e in energy_j.items()},
     }
+
+
+def _shared(truth: Truth, run_id: str, jobs: Mapping[str, str]) -> dict[str, object]:
+    boards = {job: truth.energy_j(run_id, "board", device=device) for job, device in jobs.items()}
+    return {"node_energy_j": truth.energy_j(run_id, "node"), "board_energy_j": boards}
 
 
 def _run(truth: Truth, run_id: str, idle_w: Mapping[str, float]) -> dict[str, object]:

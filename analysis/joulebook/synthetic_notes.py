@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 NODE_STUDY = """\
-# A node with two boards trains twice. Made by the project's simulator; truth.json holds the right answers.
+# A node with two boards trains twice, then two jobs share it. Made by the project's simulator; truth.json holds the
+# right answers.
 [study]
 name = "sample-node"
 timezone = "Asia/Shanghai"      # of stamps without an offset
@@ -11,7 +12,7 @@ reference_clock = "node"        # the host's own clock
 
 [site]
 pue = 1.3
-carbon_kg_per_kwh = 0.581
+carbon_kg_per_kwh = "grid.csv"  # by hour
 price_per_kwh = 0.12
 currency = "USD"
 
@@ -141,9 +142,9 @@ Power, phases and energies follow from a seed; the logs are what each tool would
 NODE_NOTE = """\
 # A node in training
 
-Forty minutes of a node with two boards: ten minutes idle, a run of fifteen minutes, three minutes idle, a run of eight,
-four minutes idle. Steps of three seconds wait for data every tenth step and save every eightieth; boards warm up, fans
-follow.
+Forty-three minutes of a node with two boards: ten minutes idle, a run of fifteen minutes, three minutes idle, a run of
+eight, two minutes idle, two jobs side by side for two and a half, the same again idle. Steps of three seconds wait for
+data every tenth step and save every eightieth; boards warm up, fans follow. The two jobs, a board each, write no log.
 
 - `logs/gpu.csv`: one reading a second and board, means over a second, local time of Asia/Shanghai. Seven cells say
   `[N/A]`, nine seconds are missing, the tool was restarted once (header repeated), the last line is cut.
@@ -151,6 +152,7 @@ follow.
 - `logs/ipmi.txt`: the management controller every five seconds, in whole watts. Its clock is 37.4 s late.
 - `logs/emissions.csv`: CodeCarbon 3.3.2, one row a run, stamped in local time at its end.
 - `logs/train.jsonl`, `logs/phases.csv`: steps with loss, and phases, from the training script.
+- `grid.csv`: how much carbon the site's grid emits, by hour.
 """ + _HOW.format(cell="50 ms")
 
 SWEEP_NOTE = """\

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
@@ -17,15 +17,19 @@ from joulebook import (
     synthetic_meter,
     synthetic_notes,
     synthetic_nvidia_smi,
+    synthetic_site,
     synthetic_trainlog,
 )
 from joulebook.synthetic_campaign import campaign as make_campaign
 from joulebook.synthetic_truth import Truth
 from joulebook.synthetic_witness import Clock
-from joulebook.synthetic_workload import PlannedRun
+from joulebook.synthetic_workload import PlannedRun, Workload
 
 LEAN_FIELDS = ("timestamp", "index", "power.draw", "utilization.gpu", "temperature.gpu", "clocks.current.sm")
 """Fields that keep a sample small."""
+
+COPIES = {"tune-a": "gpu:0", "tune-b": "gpu:1"}
+"""Two copies of one job that share the node, a board each; they write no log of their own."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class File:
 
 
 def node(seed: int = 20261102) -> tuple[File, ...]:
-    """Return a node with two boards that trains twice, seen by five tools, two of them with clocks that are off.
+    """Return a node with two boards that trains twice and is shared by two jobs, seen by five tools, two clocks off.
 
     Examples
     --------
@@ -55,8 +59,10 @@ def node(seed: int = 20261102) -> tuple[File, ...]:
     runs = (
         PlannedRun(run_id="pretrain-1", workload=synthetic.TRAINING, duration_s=900.0, idle_before_s=600.0),
         PlannedRun(run_id="pretrain-2", workload=synthetic.TRAINING, duration_s=480.0, idle_before_s=180.0),
+        PlannedRun(run_id="tune", workload=Workload(), duration_s=150.0, idle_before_s=120.0),
     )
-    truth = synthetic.node(seed, runs=runs, idle_after_s=240.0)
+    truth = synthetic.node(seed, runs=runs, idle_after_s=150.0)
+    told = _without(truth, "tune")
     local = Clock(zone="Asia/Shanghai")
     meter = Clock(offset_s=-71.3, drift_ppm=12.0, zone="Asia/Shanghai")
     bmc = Clock(offset_s=-37.4)
@@ -64,23 +70,26 @@ def node(seed: int = 20261102) -> tuple[File, ...]:
         truth,
         clock=local,
         fields=("timestamp", "index", "name", *LEAN_FIELDS[2:]),
-        gaps=((1210.0, 9.0),),
+        gaps=((1298.0, 9.0),),
         restarts=((1842.0, 4.0),),
         missing=7,
         cut_characters=17,
         seed=seed,
     )
     site = synthetic_codecarbon.Site(carbon_kg_per_kwh=0.581)
+    first = truth.runs["start_utc"][0].replace(minute=0, second=0, microsecond=0)
+    grid = synthetic_site.grid_csv(first - timedelta(hours=13), 27, carbon_kg_per_kwh=0.581, at_utc=first)
     return (
         File("README.md", synthetic_notes.NODE_NOTE),
-        File("study.toml", synthetic_notes.NODE_STUDY + "".join(_run_table(truth, ("batch_size",)))),
-        File("truth.json", synthetic_answers.node(truth, clocks={"meter": meter, "bmc": bmc})),
+        File("study.toml", "".join([synthetic_notes.NODE_STUDY, *_run_table(told, ("batch_size",)), *_copies(truth)])),
+        File("truth.json", synthetic_answers.node(told, clocks={"meter": meter, "bmc": bmc}, shared={"tune": COPIES})),
+        File("grid.csv", grid),
         File("logs/gpu.csv", gpu),
         File("logs/meter.csv", synthetic_meter.csv(truth, clock=meter, seed=seed)),
         File("logs/ipmi.txt", synthetic_ipmi.dcmi(truth, bmc_clock=bmc, seed=seed)),
-        File("logs/emissions.csv", synthetic_codecarbon.emissions_csv(truth, clock=local, site=site, seed=seed)),
-        File("logs/train.jsonl", synthetic_trainlog.jsonl(truth)),
-        File("logs/phases.csv", synthetic_trainlog.phases_csv(truth)),
+        File("logs/emissions.csv", synthetic_codecarbon.emissions_csv(told, clock=local, site=site, seed=seed)),
+        File("logs/train.jsonl", synthetic_trainlog.jsonl(told)),
+        File("logs/phases.csv", synthetic_trainlog.phases_csv(told)),
     )
 
 
@@ -132,6 +141,24 @@ def campaign(seed: int = 20261104) -> tuple[File, ...]:
         File("inlet.csv", synthetic_meter.inlet_csv(truth, seed=seed)),
         File("train.jsonl", synthetic_trainlog.jsonl(truth)),
     )
+
+
+def _without(truth: Truth, run_id: str) -> Truth:
+    """Return what jobs tell of themselves: the same truth, one of its runs left untold."""
+    kept = (frame.filter(pl.col("run_id") != run_id) for frame in (truth.runs, truth.steps, truth.phases))
+    runs, steps, phases = kept
+    return replace(truth, runs=runs, steps=steps, phases=phases)
+
+
+def _copies(truth: Truth) -> Iterable[str]:
+    """Yield a [[run]] section for each copy of the job that shares the node."""
+    run = truth.runs.row(by_predicate=pl.col("run_id") == "tune", named=True)
+    for name, device in COPIES.items():
+        yield "\n".join([
+            "[[run]]", f'id = "{name}"',
+            *(f"{edge} = {run[f'{edge}_utc'].strftime('%Y-%m-%dT%H:%M:%S.%f')[:-3]}Z" for edge in ("start", "end")),
+            f'devices = ["{device}"]', "\n",
+        ])  # fmt: skip
 
 
 def _run_table(truth: Truth, values: tuple[str, ...], needed: pl.Series | None = None) -> Iterable[str]:

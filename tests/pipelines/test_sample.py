@@ -29,7 +29,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def test_committed_samples_are_made_again(written: Path) -> None:
     made = _files(written)
-    assert len(made) == 21
+    assert len(made) == 22
     committed = {name: HERE.joinpath(name) for name in made}
     assert [n for n, p in committed.items() if not p.is_file()] == []
     assert [n for n, p in committed.items() if p.read_bytes() != made[n]] == []
@@ -45,7 +45,8 @@ def test_study_names_files_that_exist_and_runs_that_the_truth_knows(written: Pat
     study = tomllib.loads((folder / "study.toml").read_text(encoding="utf-8"))
     truth = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
     assert all((folder / s["path"]).is_file() for s in study["source"])
-    assert [r["id"] for r in study["run"]] == list(truth["runs"])
+    side_by_side = [job for jobs in truth.get("shared", {}).values() for job in jobs["board_energy_j"]]
+    assert [r["id"] for r in study["run"]] == [*truth["runs"], *side_by_side]
     assert all(r["start"] < r["end"] for r in study["run"])
     logged = (json.loads(line) for p in folder.rglob("train.jsonl") for line in p.read_text().splitlines())
     assert {r["run"] for r in logged} == set(truth["runs"])
