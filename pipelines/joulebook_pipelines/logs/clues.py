@@ -57,7 +57,7 @@ def _titles(head: Head) -> list[str]:
         titles = dialect.split_line(lines[0], separator)
         like = sum(len(dialect.split_line(line, separator)) == len(titles) for line in lines[1:20])
         words = sum(bool(re.search(r"[A-Za-z]", t)) and not dialect.is_number(t) for t in titles)
-        plain = all(len(t) <= 60 and not re.search(r"[{}<>=|]", t) for t in titles)
+        plain = all(len(t) <= 60 and not re.search(r"[{}<>=|]|\d{4}-\d\d|\d:\d\d", t) for t in titles)
         if len(titles) >= 2 and plain and 2 * like >= len(lines[1:20]) and words >= len(titles) - 1:
             return [t for t in titles if t]
     return []

@@ -20,8 +20,12 @@ SEPARATORS = ("\t", ";", "|", ",")
 HEADER_WITHIN = 300
 """Lines in which the header must stand: the longest preambles of instruments have some two hundred."""
 
+LATEST_TITLES = 20
+"""Lines in which titles may stand that only the units of the cells below explain."""
+
 _SEP_LINE = re.compile(r"^\s*sep=(.)\s*$", re.IGNORECASE)
 _NUMERIC = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$")
+_WITH_UNIT = re.compile(r"^[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*([A-Za-zµ°][A-Za-z]*)$")
 _UNITS = {u.lower() for q in cells._FAMILIES for u in cells.units_of(q)} | {"s", "ms", "hz", "hh:mm:ss", "yyyy-mm-dd"}
 
 
@@ -95,8 +99,13 @@ def find(head: Head, knows: Callable[[Sequence[str]], bool], *, delimiter: str |
     for separator in choices:
         for at, line in enumerate(lines[:HEADER_WITHIN]):
             titles = split_line(line.lstrip("#").strip("\x00"), separator)
-            if len(titles) >= 2 and not any(map(is_number, titles)) and knows(titles):
+            if len(titles) < 2 or any(map(is_number, titles)):
+                continue
+            if knows(titles):
                 return _with_rows(lines, at, titles, separator)
+            written = _with_rows(lines, at, titles, separator)
+            if at < LATEST_TITLES and any(written.units) and knows(_with_units(written)):
+                return written
     return None
 
 
@@ -153,7 +162,23 @@ def _with_rows(lines: Sequence[str], at: int, titles: list[str], separator: str)
     if more and not comma and all(not row[-1] for row in wider):
         titles = [*titles, ""]
     quoted = any('"' in line for _, line in following)
+    units = units or _units_in_cells(rows, titles)
     return Dialect(separator, at + 1, tuple(titles), units, first + 1, quoted, comma)
+
+
+def _with_units(written: Dialect) -> list[str]:
+    """Return the titles with the units that the cells below carry."""
+    return [f"{t} [{u}]" if u and t else t for t, u in zip(written.titles, written.units, strict=True)]
+
+
+def _units_in_cells(rows: Sequence[Sequence[str]], titles: Sequence[str]) -> tuple[str, ...]:
+    """Return the unit that every number of a column carries, as exports of dashboards write them; empty where none does."""
+    found = []
+    for i in range(len(titles)):
+        cells_ = [row[i] for row in rows if len(row) == len(titles) and row[i]]
+        said = [m[1] for c in cells_ if (m := _WITH_UNIT.match(c)) and m[1].lower() in _UNITS]
+        found.append(said[0] if said and len(said) == sum(any(ch.isdigit() for ch in c) for c in cells_) else "")
+    return tuple(found) if any(found) else ()
 
 
 def _is_unit_row(row: list[str], width: int) -> bool:

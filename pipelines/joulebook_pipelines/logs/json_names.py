@@ -39,6 +39,9 @@ _RENAMED_ON_MAC = {"cpu_power": "cores power", "gpu_power": "igpu power", "sys_p
 _IGNORED = re.compile(
     r"^(ENERGY\.(TotalStartTime|Yesterday|Today|Period)|.*\.?minute_ts|.*by_minute.*|ret_aenergy.*|.*estimated_attributable.*)$"
 )
+_ENTITY = re.compile(r"^[a-z_]+\.|_(?:power|energy|voltage|current|temperature|consumption)$")
+"""What an entity's name says beside the thing it is about: its power and its energy are of one device."""
+
 _STATES = re.compile(r'"state"\s*:\s*"')
 
 
@@ -85,6 +88,7 @@ def states(log: Log) -> tuple[list[Record], int]:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise LogRefusedError(f"{log.name}: is not a whole JSON document ({error}); export it again") from None
+    places = iter([1 + text.count("\n", 0, m.start()) for m in re.finditer(r'"state"\s*:', text)])
     lists = document if document and isinstance(document[0], list) else [document]
     records = []
     for states_ in lists:
@@ -92,13 +96,22 @@ def states(log: Log) -> tuple[list[Record], int]:
         for state in states_ if isinstance(states_, list) else []:
             if not isinstance(state, dict):
                 continue
+            line = next(places, 1) if "state" in state else 1
             said = state.get("attributes")
             entity = str(state.get("entity_id") or entity)
             unit = str((said if isinstance(said, dict) else {}).get("unit_of_measurement") or unit)
             when = state.get("last_changed") or state.get("last_updated") or ""
             if meter_titles.quantity_of(unit):
                 records.append(
-                    Record(1, {"time": str(when), "device": entity, "value": str(state.get("state")), "unit": unit})
+                    Record(
+                        line,
+                        {
+                            "time": str(when),
+                            "device": _ENTITY.sub("", entity),
+                            "value": str(state.get("state")),
+                            "unit": unit,
+                        },
+                    )
                 )
     if not records:
         raise LogRefusedError(

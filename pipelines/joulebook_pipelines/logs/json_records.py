@@ -20,6 +20,9 @@ MOST_TRIES = 60
 _NUMBERS = ("index", "gpu_index", "gpu_id", "gpu", "id", "device_index", "minor_number", "slot")
 """Members that number an element of a list, in order of preference."""
 
+_VALUE = re.compile(r"^[\s\d.,:+TZeE/-]*\d[\s\d.,:+TZeE/-]*\s*[a-zA-Zµ°%]{0,5}$|(?i:^\[?(?:nan|n/?a|null|none)\]?$)")
+"""What a reading holds: numbers, stamps, or a word for none. Words make a description of a run, not a reading."""
+
 _DECODER = json.JSONDecoder()
 
 
@@ -58,7 +61,7 @@ def first(head: Head, knows: Knows) -> dict[str, str] | None:
         if isinstance(found, dict):
             for record in (*_columns_turned(found)[:1], found):
                 cells = flat(record)
-                if knows(list(cells)):
+                if knows([n for n, v in cells.items() if not v or _VALUE.match(v)]):
                     return cells
         at = text.find("{", at + 1)
     return None

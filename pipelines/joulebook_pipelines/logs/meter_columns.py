@@ -23,6 +23,7 @@ MAIN_DEVICE = {
 """What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
 
 ENERGIES = ("energy_j", "energy_counter_j")
+_USAGE = {"usage", "consumption", "verbrauch", "amount", "consumo", "consommation"}
 _NVIDIA = {"power.draw", "power.draw [w]", "power.draw.instant [w]", "power.draw.average [w]", "power.draw.instant"}
 _NVIDIA_CARDS = ("index", "gpu_bus_id", "pci.bus_id", "uuid", "gpu_uuid")
 _PLACES = (
@@ -132,6 +133,12 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
     """
     found = [meter_titles.meaning(t, u) for t, u in zip(titles, units or [""] * len(titles), strict=True)]
     bare = [t.strip().strip("#").strip().casefold() for t in titles]
+    if any(m.role == "unit" for m in found) and not any(m.role in {"quantity", "value"} for m in found):
+        # A column of units makes a bare usage beside it an energy (or a power) of each interval.
+        found = [
+            Meaning("quantity", "energy_j", counts="interval") if t in _USAGE else m
+            for t, m in zip(bare, found, strict=True)
+        ]
     bounds = {"start": bare.index("start"), "end": bare.index("end")} if {"start", "end"} <= set(bare) else {}
     for role, at in bounds.items():
         found[at] = Meaning(role)

@@ -67,7 +67,8 @@ def readings(
             values, judged = table.judge(_signed(values, options), rows, fields, scope or "facility")
             frames.append(table.kept(values.with_columns(rows["ts_utc"], rows["span_s"])))
             rejects += [bad, judged]
-            kind = "counter" if quantity == "energy_counter_j" else options.kind or "instant"
+            powered = device in set(raw.filter(_quantity="power_w")["device"])
+            kind = "counter" if quantity == "energy_counter_j" and not powered else options.kind or "instant"
             channels.append(Channel(device, scope, kind=kind, window_s=options.window_s))
     rest = raw.filter(pl.col("_quantity") == "")
     rejects.append(rest.select(
@@ -75,6 +76,11 @@ def readings(
         raw=pl.col("_joined"),
     ))  # fmt: skip
     read = pl.concat(frames, how="diagonal").sort("line", maintain_order=True) if frames else None
+    if read is not None and read.select(pl.struct("line", "device", "ts_utc").is_duplicated().any()).item():
+        # A document may stand on one line: what a device says of one moment is one reading.
+        read = read.group_by("line", "device", "ts_utc", "span_s", maintain_order=True).agg(
+            pl.all().drop_nulls().first()
+        )
     empty = pl.DataFrame(
         schema={"line": pl.Int64, "device": pl.String, "ts_utc": pl.Datetime("us", "UTC"), "span_s": pl.Float64}
     )

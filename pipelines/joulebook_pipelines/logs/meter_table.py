@@ -7,7 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import decimals, dialect, meter_columns, meter_mapping, meter_spans, stamps, table
+from joulebook_pipelines.logs import cells, decimals, dialect, meter_columns, meter_mapping, meter_spans, stamps, table
 from joulebook_pipelines.logs.contract import Block, Log, LogRefusedError
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
@@ -104,6 +104,7 @@ def _columns(log: Log) -> tuple[Dialect, Layout]:
         written = dialect.find(head, meter_columns.knows, delimiter=options.delimiter)
         if written is None:
             raise LogRefusedError(_why_unknown(log))
+        written = _with_unit_column(log, written)
         return written, meter_columns.from_titles(written, options, log.name)
     titles = {v.casefold().strip() for v in options.columns.values() if not v.isdigit()}
     written = None
@@ -122,6 +123,23 @@ def _columns(log: Log) -> tuple[Dialect, Layout]:
             f"positions from 1"
         )
     return written, meter_mapping.from_options(written, options, log.name)
+
+
+def _with_unit_column(log: Log, written: Dialect) -> Dialect:
+    """Return the dialect with the unit that a column of units gives throughout, for the energy or power beside it."""
+    meant = meter_columns.meanings(written.titles, written.units)
+    at = next((i for i, m in enumerate(meant) if m.role == "unit"), None)
+    if at is None or any(m.role == "value" for m in meant):
+        return written
+    said = _sample(log, written)[written.names[at]].str.strip_chars(' "').unique().to_list()
+    said = [u for u in said if u]
+    if len(said) != 1:
+        return written
+    units = [
+        said[0] if m.role == "quantity" and not m.unit and cells.factor(m.quantity, said[0]) is not None else u
+        for m, u in zip(meant, written.units or ("",) * len(meant), strict=True)
+    ]
+    return replace(written, units=tuple(units))
 
 
 def _why_unknown(log: Log) -> str:

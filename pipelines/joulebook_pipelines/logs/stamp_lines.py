@@ -16,7 +16,7 @@ FORMS = {
     "iso": r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?(?:Z|[+-]\d\d:?\d\d|UTC|GMT)\b)?",
     "date": rf"{_DAY},?\s+(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}}\s+{_MONTH}),?(?:\s+\d{{4}})?\s+\d{{1,2}}:\d\d:\d\d"
     r"(?:\s+[AP]M)?(?:\s+[A-Z]{1,5})?(?:\s+\d{4})?",
-    "epoch": r"1\d{9}(?:\.\d{1,9})?|1\d{12}",
+    "epoch": r"(?:1\d{12}|1\d{9}(?:\.\d{1,9})?)\b",
 }
 """What a collector writes: ``date -Is`` and the like, plain ``date``, ``date +%s``."""
 
