@@ -13,16 +13,18 @@ import polars as pl
 
 from joulebook import (
     align_checks,
-    align_curve,
+    align_counter,
+    align_frame,
     align_grow,
     align_jumps,
     align_model,
     align_rows,
     align_search,
     align_trials,
+    align_ways,
 )
 from joulebook.align_model import Fit
-from joulebook.align_signal import COUNTER, Floats, Signal, build
+from joulebook.align_signal import COUNTER, Signal, build
 from joulebook.findings import Finding, Severity
 
 Z95 = 1.959964
@@ -141,13 +143,14 @@ def estimate(
     >>> found.status, round(found.offset_s, 1)
     ('aligned', 7.0)
     """
-    ref = build(reference, window_s=reference_window_s)
-    read = build(reading, window_s=reading_window_s, epoch_us=ref.epoch_us)
-    early = align_checks.unusable(read, ref)
+    refs = build(reference, window_s=reference_window_s)
+    reads = build(reading, window_s=reading_window_s, epoch_us=refs[0].epoch_us)
+    early = align_checks.unusable(reads[0], refs[0])
     if early:
         return refused(early, subject=subject)
-    slow_is_reading = align_checks.slower(read, ref)
-    fast, slow = (ref, read) if slow_is_reading else (read, ref)
+    slow_is_reading = align_checks.slower(reads[0], refs[0])
+    fasts, slows = (refs, reads) if slow_is_reading else (reads, refs)
+    fast, slow = fasts[0], slows[0]
     part = align_rows.liveliest(slow)
     found = align_search.find(fast, part, apart_s=1.5 * slow.period_s)
     if found.shift_s.size == 0:
@@ -155,8 +158,16 @@ def estimate(
     fits, model_s = align_trials.refine(fast, part, found)
     if not fits:
         return refused("no shift under which the logs explain each other", subject=subject)
+    if fasts[1] is not None or slows[1] is not None:
+        fast, slow = align_ways.likeliest(fasts, slows, fits[0])
+        part = align_rows.liveliest(slow)
+        fits, model_s = align_trials.refine(fast, part, found)
+    if not fits:
+        return refused("no shift under which the logs explain each other", subject=subject)
     few = align_rows.thin(slow)
     whole = align_grow.whole(fast, slow, few, part, fits[0])
+    if slow.kind == COUNTER:
+        whole = align_counter.weigh(fast, slow, whole)
     doubt = align_checks.doubt(whole, fits, found, fast, slow)
     steps = align_jumps.find(fast, slow, few, whole)
     if doubt and steps.is_empty():
@@ -188,7 +199,7 @@ def refused(reason: str, *, subject: str = "clock") -> Alignment:
     )
     return Alignment(
         None, None, None, None, None, None, None, None, "refused", reason, None, None, None,
-        _FRAME.clear(), align_jumps.NONE, (finding,),
+        align_frame.NONE, align_jumps.NONE, (finding,),
     )  # fmt: skip
 
 
@@ -214,21 +225,11 @@ def assumed(anchor_utc: datetime, *, reason: str) -> Alignment:
     """
     return Alignment(
         0.0, None, None, 0.0, None, None, anchor_utc, None, "assumed", reason, None, None, None,
-        _FRAME.clear(), align_jumps.NONE, (),
+        align_frame.NONE, align_jumps.NONE, (),
     )  # fmt: skip
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_FRAME = pl.DataFrame(
-    schema={
-        "ts_utc": pl.Datetime("us", "UTC"),
-        "measured_w": pl.Float64,
-        "before_w": pl.Float64,
-        "after_w": pl.Float64,
-        "residual_w": pl.Float64,
-    }
-)
 
 
 def _result(
@@ -239,6 +240,7 @@ def _result(
     anchor_s = fit.anchor_s if slow_is_reading else fit.anchor_s + fit.shift_s
     offset, drift = sign * fit.shift_s, sign * fit.drift * 1e6
     half, half_ppm = align_checks.half_widths(fit, fast, slow, model_s=model_s)
+    early, late = (slow.rounded_s, fast.rounded_s) if slow_is_reading else (fast.rounded_s, slow.rounded_s)
     thin = align_checks.drift_doubt(fit, slow)
     if thin:
         drift, half_ppm = 0.0, max(half_ppm, Z95 * align_model.PRIOR_DRIFT * 1e6)
@@ -247,10 +249,10 @@ def _result(
     base = f"{slow.time_s.size} samples, {fit.n_eff:.0f} effective edges"
     status, reason = "aligned", f"{base}; {thin}" if thin else base
     result = Alignment(
-        offset, offset - half, offset + half, drift, drift - half_ppm, drift + half_ppm, anchor,
+        offset, offset - half - early, offset + half + late, drift, drift - half_ppm, drift + half_ppm, anchor,
         float(np.sqrt(np.average(fit.local_s**2, weights=fit.local_se**-2))) if fit.local_s.size else None,
         status, reason, fit.gain, None if slow.kind == COUNTER else fit.sensor.window_s, fit.sensor.lag_s,
-        _frame(fast, slow, fit), steps, align_checks.flags(offset, half, drift, steps=steps, subject=subject),
+        align_frame.beside(fast, slow, fit), steps, align_checks.flags(offset, half, drift, steps=steps, subject=subject),
     )  # fmt: skip
     if len(steps):
         what = ", ".join(f"{s:+.2f} s at {t:%Y-%m-%d %H:%M:%S}" for t, s in steps.iter_rows())
@@ -258,34 +260,3 @@ def _result(
         none = dict.fromkeys(("offset_s", "offset_lo", "offset_hi", "drift_ppm", "drift_lo", "drift_hi"))
         return replace(result, status="refused", reason=reason, **none)  # type: ignore[arg-type]
     return result
-
-
-def _frame(fast: Signal, slow: Signal, fit: Fit) -> pl.DataFrame:
-    """Return the slower log beside what the faster one says it should be, before and after alignment."""
-    curve = align_curve.curve(fast, fit.sensor)
-    x = slow.time_s - fit.anchor_s
-    u = slow.time_s + fit.shift_s + fit.drift * x
-    measured, stamps = slow.value, u
-    before = align_curve.predict(curve, slow, fit.sensor, slow.time_s)
-    after = align_curve.predict(curve, slow, fit.sensor, u)
-    if slow.kind == COUNTER:
-        step = np.diff(slow.time_s)
-        measured, before, after = (np.diff(v) / step for v in (measured, before, after))
-        stamps = u[1:]
-    known = np.isfinite(after)
-    level = float(np.mean(measured[known]) - fit.gain * np.mean(after[known])) if known.any() else 0.0
-    before, after = fit.gain * before + level, fit.gain * after + level
-    return pl.DataFrame(
-        {
-            "ts_utc": pl.Series(np.rint(stamps * 1e6).astype(np.int64) + slow.epoch_us).cast(_FRAME.schema["ts_utc"]),
-            "measured_w": _nulls(measured),
-            "before_w": _nulls(before),
-            "after_w": _nulls(after),
-            "residual_w": _nulls(measured - after),
-        }
-    )
-
-
-def _nulls(a: Floats) -> pl.Series:
-    """Return a series with null for ``nan``."""
-    return pl.Series(a).fill_nan(None)

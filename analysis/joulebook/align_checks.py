@@ -17,8 +17,9 @@ LEAST_SAMPLES = 20
 LEAST_LLR = 25.0
 """Least log-likelihood ratio against "no relation"; the best of 1e5 lags reaches about 12 by chance."""
 
-LEAST_R2 = 0.5
-"""Least share of the whitened variance that the relation explains (meters; a counter's rounding hides most of it)."""
+LEAST_R2, LEAST_R2_COUNTER = 0.5, 0.25
+"""Least share of the whitened variance that the relation explains, of meters and of counters, whose rounding hides
+part of it."""
 
 LEAST_R2_FOUND = 0.75
 """The same where a lag or a shorter window was chosen from the data: of nine models tried at every lag one fits logs
@@ -40,12 +41,12 @@ RIVAL_SHARE = 0.8
 LEAST_EDGES = 3.0
 """Fewest effective edges."""
 
+LEAST_BEYOND, BEYOND_SE = 0.5, 3.0
+"""Least gain outside the places that tell most, as a share of the whole gain, and how many standard errors it must be
+short of the whole to count as missing. True pairs show 0.8 and more, two machines with loads of one length 0.2."""
+
 MOST_DRIFT = 300e-6
 """Largest believable drift."""
-
-COUNTER_WIDER = 2.5
-"""How much wider the interval from a counter is than its statistics say: its rounding hangs together with the load.
-Measured on simulated 1 Wh counters, where the plain interval held the truth in half of the cases."""
 
 FLAG_S = (0.4, 0.8)
 """Offsets at which MLPerf Power synchronises again, and at which its checker fails a session [s]."""
@@ -93,9 +94,8 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal, *, model_s: float = 0.0) -
     a plainer sensor model, not clearly worse, would move the offset [s].
     """
     birge = 1.0
-    if fit.local_s.size >= 4:
+    if fit.local_s.size >= 4 and slow.kind != COUNTER:
         birge = max(1.0, float(np.sqrt(np.sum((fit.local_s / fit.local_se) ** 2) / (fit.local_s.size - 2))))
-    birge *= COUNTER_WIDER if slow.kind == COUNTER else 1.0
     floor = align_noise.floor_s(fit.sensor, fast)
     noise = float(np.sqrt(fit.covariance[0, 0])) * birge
     half = Z95 * np.hypot(noise, align_noise.undeclared_s(fit.sensor, fast))
@@ -109,7 +109,7 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal, *, model_s: float = 0.0) -
 def least_r2(fit: Fit, slow: Signal) -> float:
     """Return the share of variance that a relation must explain."""
     if slow.kind == COUNTER:
-        return 0.0
+        return LEAST_R2_COUNTER
     plain = fit.sensor.lag_s == 0 and fit.sensor.window_s == (slow.window_s or slow.period_s)
     return LEAST_R2 if plain or (slow.window_s is not None and fit.sensor.lag_s == 0) else LEAST_R2_FOUND
 
@@ -135,6 +135,10 @@ def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Si
             fit.r2 < least_r2(fit, slow),
             f"unrelated: one log explains {fit.r2:.1%} of the changes in the other",
         ),
+        (
+            _elsewhere_unlike(fit),
+            "unrelated: the logs agree at a start or an end of load, and differ elsewhere",
+        ),
         (fit.n_eff < LEAST_EDGES, f"too few edges: {fit.n_eff:.1f} effective, {LEAST_EDGES:.0f} needed"),
         (
             abs(fit.drift) > MOST_DRIFT,
@@ -143,6 +147,15 @@ def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Si
     )
     plain = next((text for holds, text in reasons if holds), "")
     return plain or _ambiguous(rivals, found, slow) or _wide(fit, fast, slow)
+
+
+def _elsewhere_unlike(fit: Fit) -> bool:
+    """Return whether, without the few places that tell most, the one log hardly shows in the other.
+
+    Two machines that ran jobs of one length share a start and an end; one machine shares what lies between as well.
+    """
+    missing = (1 - fit.beyond) / np.maximum(fit.beyond_se, 1e-9)
+    return bool(np.any((fit.beyond_se > 0) & (fit.beyond < LEAST_BEYOND) & (missing > BEYOND_SE)))
 
 
 def _ambiguous(rivals: list[Fit], found: Candidates, slow: Signal) -> str:

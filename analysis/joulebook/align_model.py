@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from joulebook import align_noise
 from joulebook.align_curve import Curve, Sensor, curve, predict
@@ -19,6 +20,12 @@ HAC_LAGS = 8
 
 STRETCHES = 16
 """Stretches of the log whose own shifts are compared with the common one."""
+
+PLACES = 3
+"""Places of a log that are left out one after the other to see what the others tell."""
+
+PLACE = 5
+"""Rows to either side that belong to a place."""
 
 STEPS = 20
 """Most Gauss-Newton steps."""
@@ -55,6 +62,8 @@ class Fit:
     converged: bool
     local_s: Floats
     local_se: Floats
+    beyond: Floats
+    beyond_se: Floats
 
 
 def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: float, anchor_s: float) -> Fit | None:
@@ -180,7 +189,7 @@ def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) ->
     return Fit(
         *at, float(coef[0]), _covariance(design, r), n / 2 * np.log(max(rss0 / rss, 1.0)), n,
         power**2 / max(float((d**4).sum()), 1e-300), spread, float(np.std(rest)), max(0.0, 1 - rss / rss0), sensor,
-        converged, *_local(d, r, float(np.sqrt(rss / n))),
+        converged, *_local(d, r, float(np.sqrt(rss / n))), *_beyond(wl[:, 0], r, float(coef[0])),
     )  # fmt: skip
 
 
@@ -191,6 +200,35 @@ def _local(d: Floats, r: Floats, sigma: float) -> tuple[Floats, Floats]:
     known = power > 0.005 * power.sum()
     pull = np.add.reduceat(d * r, edges)[known] / power[known]
     return pull, sigma / np.sqrt(power[known])
+
+
+def _beyond(f: Floats, r: Floats, gain: float) -> tuple[Floats, Floats]:
+    """Return the gain, as a share of the whole log's, and its standard error, without the places that tell most."""
+    y = r + gain * f
+    told = f * y * np.sign(gain)
+    reach = max(PLACE, r.size // 200)
+    i = np.arange(r.size)
+    at, to = np.maximum(i - reach, 0), np.minimum(i + reach + 1, r.size)
+    left = np.ones(r.size, dtype=bool)
+    out = np.zeros((2, PLACES))
+    for k in range(PLACES):
+        total = np.concatenate([[0.0], np.cumsum(np.where(left, told, 0.0))])
+        place = int(np.argmax(total[to] - total[at]))
+        left[at[place] : to[place]] = False
+        a, b = _levelled(f, left), _levelled(y, left)
+        power = max(float(a @ a), 1e-300)
+        own = float(a @ b) / power
+        rest = b - own * a
+        out[:, k] = own / gain, float(np.sqrt(rest @ rest / max(rest.size, 1) / power)) / abs(gain)
+    return out[0], out[1]
+
+
+def _levelled(a: Floats, left: NDArray[np.bool_]) -> Floats:
+    """Return what is left of a series, each piece of it less its own mean."""
+    piece = np.cumsum(np.diff(left, prepend=left[0]) != 0)[left]
+    kept = a[left]
+    count = np.maximum(np.bincount(piece), 1)
+    return np.asarray(kept - (np.bincount(piece, kept) / count)[piece])
 
 
 def _covariance(design: Floats, r: Floats) -> Floats:

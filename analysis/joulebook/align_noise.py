@@ -15,7 +15,7 @@ AR_ORDER = 4
 interpolation."""
 
 
-LEAST_OWN = 0.3
+LEAST_OWN = 0.1
 """Least variance beside a counter's rounding, in units of that: without it the filter would trust the sum over
 hours, where supply losses and fans bend the relation."""
 
@@ -39,15 +39,24 @@ def estimate(r: Floats, slow: Signal) -> Noise:
     The rounding of a counter enters two differences with opposite signs: its part of the covariance is known, and
     only what remains is estimated.
     """
-    main, beside = 1.0, 0.0
-    if slow.kind == COUNTER:
-        moves = np.abs(np.diff(slow.value))
-        rounding = float(moves[moves > 0].min(initial=np.inf)) ** 2 / 12
-        own = max(float(np.var(r)) - 2 * rounding, LEAST_OWN * rounding)
-        scale = own + 2 * rounding
-        main, beside = 1.0, -rounding / scale
-    first = Noise(main, beside, np.zeros(0))
-    return Noise(main, beside, _autoregression(white(r, first)))
+    first = rounding(r, slow) if slow.kind == COUNTER else Noise(1.0, 0.0, np.zeros(0))
+    return replace(first, ar=_autoregression(white(r, first)))
+
+
+def rounding(r: Floats, slow: Signal) -> Noise:
+    """Return the noise of a counter's differences: rounding, and beside it noise that does not hang together."""
+    rounded = unit_j(slow) ** 2 / 12
+    own = max(float(np.var(r)) - 2 * rounded, LEAST_OWN * rounded, 1e-30)
+    return Noise(1.0, -rounded / (own + 2 * rounded), np.zeros(0))
+
+
+def unit_j(slow: Signal) -> float:
+    """Return the unit that a counter counts in: the least difference between two of its advances [J]."""
+    advances = np.unique(np.diff(slow.value))
+    between = np.diff(np.concatenate([[0.0], advances]))
+    # what is left by floating point is no unit
+    real = between[between > 1e-3 + 1e-9 * float(np.abs(slow.value).max())]
+    return float(real.min()) if real.size else 0.0
 
 
 def floor_s(sensor: Sensor, fast: Signal) -> float:

@@ -8,22 +8,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from joulebook import align_stamps
+from joulebook.align_stamps import Times
+
 Floats = NDArray[np.float64]
 
 INSTANT, MEAN, COUNTER = "instant", "mean", "counter"
-
-STAMP_STEPS_S = (1.0, 0.1, 0.01, 0.001)
-"""Resolutions that stamps are printed with [s]."""
-
-SCHEDULE_S = 5.0
-"""From this period on, stamps that are all whole multiples of the period are a schedule: a meter that writes at every
-full minute writes at the full minute, so nothing was cut off."""
-
-FINE_STAMP_SHARE = 0.02
-"""Stamps finer than this share of the period need no repair: their rounding is far below any accuracy asked for."""
-
-SLACK_SHARE = 0.25
-"""A sampler counts as periodic when a straight line passes all stamps within this share of their resolution."""
 
 GAP_PERIODS = 2.5
 """A step longer than this many periods is a gap: nothing is predicted from inside it."""
@@ -51,6 +41,8 @@ class Signal:
         Half width of what the stamps' resolution leaves open of the clock reading [s].
     stamp_rate
         Half width of what it leaves open of the clock's rate.
+    rounded_s
+        By how much all times are earlier if the stamps were rounded to the nearest rather than cut [s].
     """
 
     time_s: Floats
@@ -61,14 +53,22 @@ class Signal:
     epoch_us: int
     stamp_s: float = 0.0
     stamp_rate: float = 0.0
+    rounded_s: float = 0.0
 
     def part(self, keep: NDArray[np.bool_] | slice) -> Signal:
         """Return the signal of some of the samples."""
         return replace(self, time_s=self.time_s[keep], value=self.value[keep])
 
 
-def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | None = None) -> Signal:
+Pair = tuple[Signal, Signal | None]
+"""A log read in two ways."""
+
+
+def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | None = None) -> Pair:
     """Make the signal of a log: power where it has any, otherwise its counter.
+
+    Stamps cut to whole seconds that slip now and then can be read in two ways: a sample was lost, or the sampler runs
+    free of the clock. The power of the other log can tell which, so both readings are returned.
 
     Parameters
     ----------
@@ -81,7 +81,10 @@ def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | N
 
     Returns
     -------
-    Signal
+    plain : Signal
+        Every stamp taken as it stands.
+    free : Signal or None
+        The samples of a free sampler; ``None`` where the stamps do not look like one.
 
     Raises
     ------
@@ -91,75 +94,37 @@ def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | N
     column = "power_w" if _share(log, "power_w") >= 0.5 or "energy_counter_j" not in log.columns else "energy_counter_j"
     if "ts_utc" not in log.columns or column not in log.columns:
         raise ValueError(f"log: needs ts_utc and power_w or energy_counter_j; it has {', '.join(log.columns)}")
-    rows = log.drop_nulls(["ts_utc", column]).filter(pl.col(column).is_finite()).sort("ts_utc")
-    rows = rows.unique("ts_utc", keep="first", maintain_order=True)
-    stamps = rows["ts_utc"].dt.epoch("us").to_numpy()
-    value = rows[column].cast(pl.Float64).to_numpy()
+    rows = log.drop_nulls(["ts_utc", column]).filter(pl.col(column).is_finite()).sort("ts_utc", maintain_order=True)
+    once = rows.unique("ts_utc", keep="first", maintain_order=True)
+    stamps = once["ts_utc"].dt.epoch("us").to_numpy()
     origin = epoch_us if epoch_us is not None else int(stamps[0]) if stamps.size else 0
     time = (stamps - origin) / 1e6
     period = float(np.median(np.diff(time))) if time.size > 1 else 0.0
     if window_s is None and "span_s" in rows.columns and rows["span_s"].null_count() < len(rows):
         window_s = float(rows["span_s"].median())  # type: ignore[arg-type]
     kind = COUNTER if column == "energy_counter_j" else INSTANT if window_s == 0 else MEAN
-    time, half, rate = _unrounded(time, stamps, period)
-    return Signal(time, value, kind, period, window_s, origin, half, rate)
+    taken = align_stamps.plain(time, stamps, period)
+    plain = _signal(once[column], taken, kind, period, window_s, origin)
+    if kind == COUNTER:
+        return plain, None
+    stamps = rows["ts_utc"].dt.epoch("us").to_numpy()
+    free = align_stamps.slipping((stamps - origin) / 1e6, stamps)
+    if free is None or (len(rows) == len(once) and np.array_equal(free.time_s, taken.time_s)):
+        return plain, None
+    pace = float(np.median(np.diff(free.time_s)))
+    return plain, _signal(rows[column], free, kind, pace, window_s, origin)
+
+
+def _signal(
+    values: pl.Series, taken: Times, kind: str, period_s: float, window_s: float | None, epoch_us: int
+) -> Signal:
+    """Put values and their times together."""
+    return Signal(
+        taken.time_s, values.cast(pl.Float64).to_numpy(), kind, period_s, window_s, epoch_us,
+        taken.half_s, taken.rate, taken.rounded_s,
+    )  # fmt: skip
 
 
 def _share(log: pl.DataFrame, column: str) -> float:
     """Return the share of rows that have a value."""
     return 1 - log[column].null_count() / max(len(log), 1) if column in log.columns else 0.0
-
-
-def _unrounded(time: Floats, stamps: NDArray[np.int64], period_s: float) -> tuple[Floats, float, float]:
-    """Undo the cutting of stamps to a printed resolution, and say what stays open of time [s] and rate.
-
-    A stamp cut to q says that the sample was taken in [stamp, stamp + q). For a periodic sampler all those intervals
-    must hold one straight line; the lines that they admit give time and rate, with the width that is left.
-    """
-    step = next((q for q in STAMP_STEPS_S if stamps.size and not np.any(stamps % round(q * 1e6))), 0.0)
-    if period_s >= SCHEDULE_S and not np.any(stamps % round(period_s * 1e6)):
-        return time, 0.0, 0.0
-    if step <= FINE_STAMP_SHARE * period_s or stamps.size < 8:
-        return time + step / 2, step / 2, 0.0
-    if not np.any(np.diff(stamps) % round(period_s * 1e6)):
-        # a free sampler slips against its printed seconds sooner or later; one that never does is started by the clock
-        return time, step, 0.0
-    # a step of two periods is a lost sample, or a slow sampler whose cuts slipped by one: the better line decides
-    counted = np.cumsum(np.concatenate([[0.0], np.rint(np.diff(time) / period_s)]))
-    best = min((_line(time, index, step) for index in (np.arange(time.size, dtype=float), counted)), key=lambda b: b[3])
-    taken, half, rate, slack = best
-    if slack > SLACK_SHARE * step:
-        # not periodic: the cuts fall everywhere, their mean is half a step with the error of a mean of uniforms
-        return time + step / 2, step / 2 / min(np.sqrt(stamps.size / 10), 10.0), 0.0
-    return taken, half + slack, rate
-
-
-def _line(time: Floats, index: Floats, step: float) -> tuple[Floats, float, float, float]:
-    """Return sample times on the line through all stamps, half widths of time [s] and rate, and the slack needed."""
-    x = index - index.mean()
-    slope = float(x @ time / (x @ x))
-    centre, half, rates, slack = _lines_through(x, time - slope * x, step)
-    taken = centre + (slope + (rates[0] + rates[1]) / 2) * x
-    return taken, half, (rates[1] - rates[0]) / 2 / slope, slack
-
-
-def _lines_through(x: Floats, low: Floats, step: float) -> tuple[float, float, tuple[float, float], float]:
-    """Return centre and half width of the intercepts, the range of slopes, and the slack that was needed."""
-    x, low = _extremes(x, low)
-    slopes = np.linspace(-2, 2, 801) * step / max(np.ptp(x), 1.0)
-    tilted = low[None, :] - slopes[:, None] * x[None, :]
-    least, most = tilted.max(axis=1), tilted.min(axis=1) + step
-    slack = max(0.0, float((least - most).min()) / 2) + 1e-9
-    fits = least - slack <= most + slack
-    lo, hi = float((least - slack)[fits].min()), float((most + slack)[fits].max())
-    inside = slopes[fits]
-    return (lo + hi) / 2, (hi - lo) / 2, (float(inside[0]), float(inside[-1])), slack
-
-
-def _extremes(x: Floats, low: Floats, bins: int = 512) -> tuple[Floats, Floats]:
-    """Keep the largest and smallest value of each of many stretches: only they can bound a line."""
-    if x.size <= 2 * bins:
-        return x, low
-    cut = np.array_split(np.arange(x.size), bins)
-    keep = np.array([[c[0] + np.argmax(low[c]), c[0] + np.argmin(low[c])] for c in cut]).ravel()
-    return x[keep], low[keep]

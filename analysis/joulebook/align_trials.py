@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from joulebook import align_curve, align_model
+from joulebook import align_curve, align_model, align_noise
 from joulebook.align_curve import Sensor
 from joulebook.align_model import Fit
 from joulebook.align_search import Candidates
@@ -139,9 +139,8 @@ def _changes(v: Floats, slow: Signal) -> Floats:
     """Return what common slow drifts do not touch: differences, of a counter less their mean and over enough steps."""
     if slow.kind != COUNTER:
         return np.diff(v)
-    moves = np.abs(np.diff(slow.value))
-    unit = float(moves[moves > 0].min(initial=np.inf))
-    m = int(np.clip(np.ceil(COUNTER_UNITS * unit / max(float(moves.mean()), 1e-9)), 1, max(slow.value.size // 8, 1)))
+    pace = max(float(np.abs(np.diff(slow.value)).mean()), 1e-9)
+    m = int(np.clip(np.ceil(COUNTER_UNITS * align_noise.unit_j(slow) / pace), 1, max(slow.value.size // 8, 1)))
     d = v[m:] - v[:-m]
     return np.asarray(d - np.nanmean(d))
 

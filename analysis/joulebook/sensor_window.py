@@ -47,9 +47,9 @@ def window(reading: pl.DataFrame, reference: pl.DataFrame, *, longest_s: float =
     method = "window and delay fitted to a faster reference"
     if min(len(reading), len(reference)) < 20:
         return Estimate.refused("fewer than 20 readings", unit="s", n=len(reading), method=method)
-    fast = align_signal.build(reference, window_s=0.0)
+    fast, _ = align_signal.build(reference, window_s=0.0)
     new = reading.sort("ts_utc").filter((pl.col("power_w") != pl.col("power_w").shift(1)).fill_null(True))
-    slow = align_signal.build(new, epoch_us=fast.epoch_us)
+    slow, _ = align_signal.build(new, epoch_us=fast.epoch_us)
     grid = np.geomspace(max(2 * fast.period_s, longest_s / 500), longest_s, WINDOWS)
     score = np.full(grid.size, -np.inf)
     rough = _delay(fast, slow, longest_s / 3, np.arange(-2.0, 2.0, slow.period_s / 10))
