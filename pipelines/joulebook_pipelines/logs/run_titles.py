@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from joulebook_pipelines.logs import rapl, step_names
 
 _RUN = (
-    "run_id", "__run_id", "run_name", "run", "trial_id", "trial", "experiment_id", "experiment", "window_name", "job_id", "job",
+    "run_id", "__run_id", "run_name", "run", "trial_id", "trial", "experiment_id", "experiment", "window_name", "job_id",
+    "job", "project_name",
 )  # fmt: skip
 _START = ("start_utc", "start_time", "start", "started_at", "started", "begin", "start_timestamp", "timestamp_start")
 _END = (
@@ -276,7 +277,8 @@ def _spent(at: int, title: str, *, monitor: bool) -> Spent | None:
         return None
     if quantity == "" or (quantity == "power_w" and unit.lower() in {"mw"} and "energy" in said):
         quantity = "energy_j" if said & {"energy"} else "power_w" if said & {"power"} else ""
-    if not quantity or (quantity == "energy_j" and "power" in said and "energy" not in said):
+    consumed = "consumption" in said and unit.lower() in {"kwh", "wh"}
+    if not quantity or (quantity == "energy_j" and "power" in said and "energy" not in said and not consumed):
         return None
     device, scope = _device(words)
     return Spent(at, title, quantity, "J" if monitor and not unit else unit, device, scope)

@@ -1,0 +1,90 @@
+"""What CodeCarbon's tracker prints while it runs: energies since the start, with the power of the last interval."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import entries, relative, table
+from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
+
+_LINE = r"\[codecarbon \w+ @ (\d\d:\d\d:\d\d)\] (.*)$"
+_ENERGY = r"Energy consumed for (RAM|all GPUs|all CPUs|All CPU|all CPU|CPU|GPU)\s*: ([\d.eE+-]+) kWh"
+_POWER = r"(?:RAM|All GPUs|All CPUs|CPU|GPU|Total CPU|Total GPU|All CPU)\s*Power\s*: ([\d.eE+-]+) W"
+_TOTAL = r"\] ([\d.eE+-]+) kWh of electricity(?: and [\d.eE+-]+ L of water)? (?:were )?used since the beginning"
+_DEVICES = {"RAM": ("dram", "dram")}
+_GPU, _CPU = ("gpu", "board"), ("cpu", "package")
+_SCOPES = {"dram": "dram", "gpu": "board", "cpu": "package", "components": "components"}
+
+
+def _sniff(head: Head) -> bool:
+    return re.search(r"(?m)^\S*\s*\[codecarbon \w+ @ \d\d:\d\d:\d\d\] Energy consumed for ", head.text) is not None or (
+        "[codecarbon " in head.text and re.search(_TOTAL, head.text) is not None
+    )
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    first = re.search(_LINE, log.head.text, re.MULTILINE)
+    if first is None:
+        raise LogRefusedError(f"{log.name}: holds no line of CodeCarbon's tracker")
+    clock = relative.OfDay(log, log.head.text[: first.start()].count("\n") + 1, first[1])
+    told: set[str] = set()
+    for block in log.blocks():
+        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+        lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
+        text = pl.col("text")
+        about = text.str.extract(_ENERGY, 1)
+        lines = lines.with_columns(
+            stamp=text.str.extract(_LINE, 1), about=about, energy=text.str.extract(_ENERGY, 2),
+            power=text.str.extract(_POWER, 1), total=text.str.extract(_TOTAL, 1),
+        )  # fmt: skip
+        speaks = pl.col("about").is_not_null() | pl.col("total").is_not_null()
+        rest = lines.filter(~speaks)
+        mine = lines.filter(speaks)
+        mine = mine.with_columns(clock.utc(mine["stamp"].fill_null("")).alias("ts_utc"))
+        device = (
+            pl.when(pl.col("total").is_not_null()).then(pl.lit("components")).when(pl.col("about") == "RAM").then(pl.lit("dram"))
+            .when(pl.col("about").str.contains("GPU")).then(pl.lit("gpu")).otherwise(pl.lit("cpu"))
+        )  # fmt: skip
+        mine = mine.with_columns(device=device, row=pl.col("line"))
+        energies = mine.select(
+            "row", "line", "device", "ts_utc", quantity=pl.lit("energy_counter_j"), header=pl.lit("Energy consumed"),
+            unit=pl.lit("kWh"), raw=pl.coalesce("energy", "total"),
+        )  # fmt: skip
+        powers = mine.filter(pl.col("power").is_not_null()).select(
+            "row",
+            "line",
+            "device",
+            "ts_utc",
+            quantity=pl.lit("reported_power_w"),
+            header=pl.lit("Power"),
+            unit=pl.lit("W"),
+            raw="power",
+        )
+        readings, rejects = entries.gather(pl.concat([energies, powers]), _SCOPES, never_zero=False)
+        fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in told]
+        told |= set(fresh)
+        odd = table.whole_lines(rest.filter(pl.col("stamp").is_null()).select("line", raw="text"), "foreign-line")
+        yield Part(
+            block.count, readings, pl.concat([odd, rejects]),
+            channels=tuple(Channel(d, _SCOPES[d], kind="counter") for d in fresh),
+        )  # fmt: skip
+    yield Part(findings=(Finding(
+        "tracker-estimates", Severity.NOTE, log.name,
+        "The tracker's own account: energies since its start. Memory, and processors without a counter, are models, not measurements. "
+        "Its emissions.csv of the same run says the same; only one of the two is to be in a study.", {},
+    ),))  # fmt: skip
+
+
+ADAPTER = Adapter(
+    name="codecarbon-log",
+    title="lines that CodeCarbon's tracker prints while it runs",
+    yields="energy since the start of all boards, processors, memory and their sum; the printed powers apart",
+    sniff=_sniff,
+    parse=_parse,
+    needs_zone=True,
+    family="model",
+)
