@@ -68,7 +68,7 @@ class DeviceEnergy:
     @cached_property
     def energy_j(self) -> float:
         """Energy of the covered time [J]."""
-        return float(self.stretches.energy_j.sum())
+        return self.stretches.total_j
 
     @cached_property
     def covered_s(self) -> float:
@@ -83,7 +83,9 @@ class DeviceEnergy:
 
 def _seconds(stamps: pl.Series, origin_us: int) -> Floats:
     us = stamps.cast(pl.Datetime("us", "UTC")).to_physical().to_numpy()
-    return np.asarray((us - origin_us) / 1e6, dtype=np.float64)
+    seconds = (us - origin_us).astype(np.float64)
+    seconds /= 1e6
+    return seconds
 
 
 def measure(
@@ -148,7 +150,7 @@ def _model(
             return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
         rule = replace(rule, window_s=usual)
     lag = stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s)
-    made = stretches.between_instants(stamp - lag, power, limit_s=limit_s, seen_s=rule.window_s)
+    made = stretches.between_instants(stamp - lag if lag else stamp, power, limit_s=limit_s, seen_s=rule.window_s)
     named = "trapezoid" if lag == 0 else f"trapezoid, stamps moved back {lag:.3g} s"
     return made, max(period_s or 0.0, rule.window_s), named
 
@@ -233,12 +235,13 @@ def judged(
     )  # fmt: skip
     if s.start_s.size == 0 or inside.size == 0:
         return result
-    step_sd = float(np.sqrt(np.mean(np.diff(inside) ** 2) / 2)) if inside.size > 1 else 0.0
+    jumps = np.diff(inside)
+    step_sd = float(np.sqrt(np.dot(jumps, jumps) / jumps.size / 2)) if jumps.size else 0.0
     grain = uncertainty.grain_w(inside)
     return replace(
         result,
         noise_j=uncertainty.noise_j(s),
-        edges_j=uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=float(inside.std())),
+        edges_j=uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=stretches.standard_deviation(inside)),
         resolution_j=uncertainty.resolution_j(s, grain=grain, sd_step_w=step_sd),
     )
 

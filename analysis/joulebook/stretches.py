@@ -6,6 +6,8 @@ between stretches is open: nothing is known there.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -29,6 +31,10 @@ MOVING_MEAN_STEP = 0.75
 """Where readings step by less than this share of their own span, they are a moving mean and not adjoining spans."""
 
 
+TILE = 1 << 15
+"""Stretches that are summed at a time: what is made of them on the way stays in the processor's cache."""
+
+
 @dataclass(frozen=True)
 class Stretches:
     """Stretches of one device in order of time, without overlap; times in seconds from the window's start.
@@ -48,9 +54,24 @@ class Stretches:
         return (self.power_start_w + self.power_end_w) / 2 * (self.end_s - self.start_s)
 
     @property
+    def total_j(self) -> float:
+        """Energy of all stretches together [J]."""
+        return math.fsum(float(tile.energy_j.sum()) for tile in self._tiles())
+
+    @property
     def covered_s(self) -> float:
         """Length of all stretches together [s]."""
-        return float((self.end_s - self.start_s).sum())
+        return math.fsum(float((tile.end_s - tile.start_s).sum()) for tile in self._tiles())
+
+    @property
+    def squared_s2(self) -> float:
+        """Sum of the squares of the lengths [s²]."""
+        return math.fsum(float(((tile.end_s - tile.start_s) ** 2).sum()) for tile in self._tiles())
+
+    def _tiles(self) -> Iterator[Stretches]:
+        columns = [getattr(self, f.name) for f in fields(Stretches)]
+        for at in range(0, self.start_s.size, TILE):
+            yield Stretches(*(c[at : at + TILE] for c in columns))
 
 
 def median_step_s(stamp_s: Floats) -> float | None:
@@ -62,8 +83,22 @@ def median_step_s(stamp_s: Floats) -> float | None:
     1.0
     """
     step = np.diff(stamp_s)
-    step = step[step > 0]
-    return float(np.median(step)) if step.size else None
+    if step.size and not step.min() > 0:
+        step = step[step > 0]
+    return float(np.median(step, overwrite_input=True)) if step.size else None
+
+
+def standard_deviation(values: Floats) -> float:
+    """Return the standard deviation of many values, tile by tile.
+
+    Examples
+    --------
+    >>> standard_deviation(np.array([1.0, 3.0]))
+    1.0
+    """
+    mean = float(values.mean())
+    tiles = (values[at : at + TILE] - mean for at in range(0, values.size, TILE))
+    return math.sqrt(math.fsum(float(np.dot(tile, tile)) for tile in tiles) / values.size)
 
 
 def bridge_limit_s(period_s: float | None) -> float:
@@ -116,14 +151,17 @@ def between_instants(stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s
     array([200.])
     """
     step = np.diff(stamp_s)
-    jump = np.diff(power_w)
-    kept = (step > 0) & (step <= limit_s + STAMP_TOLERANCE_S)
-    keep = slice(None) if kept.all() else kept  # most logs are whole: views then, no copies
-    step, jump = step[keep], jump[keep]
+    variance = np.diff(power_w)
+    keep: slice | NDArray[np.bool_] = slice(None)  # most logs are whole: views then, no copies
+    if step.size and not (step.min() > 0 and step.max() <= limit_s + STAMP_TOLERANCE_S):
+        keep = (step > 0) & (step <= limit_s + STAMP_TOLERANCE_S)
+        step, variance = step[keep], variance[keep]
     # Half of the squared jump is the variance of a signal that forgets itself within a step; for one that wanders or
     # jumps once it is a sixth of that, so this errs on the wide side.
-    unseen = step if seen_s == 0 else np.clip(step - seen_s, 0.0, None)
-    variance = unseen * step * (jump * jump) * 0.5
+    variance *= variance
+    variance *= step
+    variance *= step if seen_s == 0 else np.clip(step - seen_s, 0.0, None)
+    variance *= 0.5
     return Stretches(stamp_s[:-1][keep], stamp_s[1:][keep], power_w[:-1][keep], power_w[1:][keep], variance)
 
 
@@ -238,7 +276,11 @@ def holes(stretches: Stretches, *, length_s: float) -> tuple[Floats, Floats]:
     """
     if stretches.start_s.size == 0:
         return np.array([0.0]), np.array([length_s])
-    inner = np.flatnonzero(stretches.start_s[1:] - stretches.end_s[:-1] > STAMP_GRAIN_S)
+    starts, ends = stretches.start_s[1:], stretches.end_s[:-1]
+    inner = np.concatenate([
+        at + np.flatnonzero(starts[at : at + TILE] - ends[at : at + TILE] > STAMP_GRAIN_S)
+        for at in range(0, starts.size, TILE)
+    ] or [np.zeros(0, dtype=np.int64)])  # fmt: skip
     start = np.concatenate([[0.0], stretches.end_s[inner], stretches.end_s[-1:]])
     end = np.concatenate([stretches.start_s[:1], stretches.start_s[inner + 1], [length_s]])
     keep = end - start > STAMP_GRAIN_S

@@ -63,7 +63,7 @@ def noise_j(stretches: Stretches) -> float:
     total = float(stretches.variance_j2.sum())
     if total <= 0:
         return 0.0
-    effective = total**2 / float((stretches.variance_j2**2).sum())
+    effective = total**2 / float(np.dot(stretches.variance_j2, stretches.variance_j2))
     # Differences that share a reading are worth two thirds of independent ones.
     return float(stats.t.ppf(0.975, max(2.0, 2 * effective / 3))) * math.sqrt(total)
 
@@ -111,11 +111,10 @@ def resolution_j(stretches: Stretches, *, grain: float, sd_step_w: float) -> flo
     >>> resolution_j(s, grain=14.0, sd_step_w=0.0)
     700.0
     """
-    length = stretches.end_s - stretches.start_s
-    worst = grain / 2 * float(length.sum())
+    worst = grain / 2 * stretches.covered_s
     if sd_step_w <= grain / 2:
         return worst
-    return min(worst, COVERAGE_FACTOR * grain / math.sqrt(12) * math.sqrt(float((length**2).sum())))
+    return min(worst, COVERAGE_FACTOR * grain / math.sqrt(12) * math.sqrt(stretches.squared_s2))
 
 
 def quantum_j(step_j: float, *, blocks: int) -> float:

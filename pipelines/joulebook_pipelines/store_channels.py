@@ -10,24 +10,12 @@ import polars as pl
 
 from joulebook import schema
 from joulebook_pipelines.logs.contract import Channel
-from joulebook_pipelines.store_reading import Reads
+from joulebook_pipelines.store_power import PowerReads
 from joulebook_pipelines.store_tables import quoted
 
 
-class ChannelReads(Reads):
+class ChannelReads(PowerReads):
     """The questions about channels."""
-
-    def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
-        """Return the power readings of some channels (``source_id, device``) on their own clocks."""
-        self._con.register("wanted_channels", channels.to_arrow())
-        frame = self.sql(
-            """select r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j, r.energy_counter_j
-            from readings r join wanted_channels w on w.source_id = r.source_id and w.device = r.device
-            where r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null
-            order by r.device, r.ts_utc, r.line"""
-        )
-        self._con.unregister("wanted_channels")
-        return frame
 
     def channels_of_source(self, source_id: int) -> dict[str, Channel]:
         """Return what is known of a source's devices."""

@@ -34,10 +34,15 @@ class Bench:
 
     rows: list[dict[str, str]] = field(default_factory=list)
 
-    def process(self, code: str, *arguments: object) -> dict[str, float]:
+    @property
+    def peers(self) -> str | None:
+        """A Python in which the libraries of peers are installed, if ``PEERS_PYTHON`` names one."""
+        return os.environ.get("PEERS_PYTHON")
+
+    def process(self, code: str, *arguments: object, python: str = sys.executable) -> dict[str, float]:
         """Run Python code that prints a JSON object of figures as its last line; add its peak memory [MB]."""
         done = subprocess.run(
-            [sys.executable, "-c", code + FIGURES, *map(str, arguments)],
+            [python, "-c", code + FIGURES, *map(str, arguments)],
             capture_output=True,
             text=True,
             check=True,

@@ -90,3 +90,42 @@ def test_alignment_is_applied_in_views_and_facts_stay(store):
     assert store.power(scope="node")["ts_utc"].dt.second().to_list() == [5]
     assert store.power(scope="node", as_measured=True)["ts_utc"].dt.second().to_list() == [10]
     assert store.table("readings")["ts_utc"].dt.second().to_list() == [10]
+
+
+def _readings(source_id, device, seconds, watts, first_line=2):
+    stamps = pl.Series([int(s * 1e6) for s in seconds]).cast(pl.Datetime("us", "UTC"))
+    return pl.DataFrame({
+        "line": range(first_line, first_line + len(seconds)), "device": device, "ts_utc": stamps, "power_w": watts,
+    }).with_columns(source_id=pl.lit(source_id, pl.Int32))  # fmt: skip
+
+
+def test_power_is_what_the_view_of_aligned_readings_says(store):
+    own = {"source_id": pl.Int32}
+    hosts = ["a", "a", "b"]
+    store.insert(
+        "sources", pl.DataFrame({"source_id": [1, 2, 3], "clock": ["x", "y", "z"], "host": hosts}, schema_overrides=own)
+    )
+    at = pl.Series([10_000_000, None, None]).cast(pl.Datetime("us", "UTC"))
+    clocks = {"clock": ["x", "y", "z"], "status": ["aligned", "refused", "assumed"], "offset_s": [4.0, 9.0, -0.25]}
+    store.insert("alignments", pl.DataFrame(clocks | {"drift_ppm": [50_000.0, None, None], "anchor_utc": at}))
+    channels = [(1, "gpu:0"), (1, "gpu:1"), (2, "gpu:0"), (3, "gpu:0")]
+    rows = pl.DataFrame(channels, schema={"source_id": pl.Int32, "device": pl.String}, orient="row")
+    store.insert("channels", rows.with_columns(scope=pl.lit("board")))
+    store.insert("instruments", rows.with_columns(run_id=pl.lit("r"), scope=pl.lit("board"), chosen=pl.lit(value=True)))
+    # The first file goes back in time, the second interleaves with it, and one reading says nothing.
+    store.insert("readings", _readings(1, "gpu:0", [10, 20, 15, 30], [1.0, 2.0, 3.0, None]))
+    store.insert("readings", _readings(1, "gpu:1", [11, 21], [4.0, 5.0], 6))
+    store.insert("readings", _readings(2, "gpu:0", [7.5, 30.5], [6.0, 7.0]))
+    store.insert("readings", _readings(3, "gpu:0", [12, 13], [8.0, 9.0]))
+    end = at[0].replace(second=21)
+    for stamp, as_measured in (("ts_utc", False), ("clock_utc", True)):
+        expected = store.sql(
+            f"""select host || '/' || device as device, {stamp} as ts_utc, power_w from aligned_readings
+            where power_w is not null and {stamp} between ? and ? order by host, device, {stamp}, line""",
+            [at[0].replace(second=6).isoformat(), end.isoformat()],
+        )
+        assert 4 < expected.height < 9
+        got = store.power(scope="board", start_utc=at[0].replace(second=6), end_utc=end, as_measured=as_measured)
+        assert got.select("device", "ts_utc", "power_w").equals(expected)
+    one = store.power(scope="board", device="gpu:1")
+    assert one["power_w"].to_list() == [4.0, 5.0]

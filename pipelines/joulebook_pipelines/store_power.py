@@ -1,0 +1,244 @@
+"""Readings of power out of a store: on the reference clock or on their own, without carrying a text a row.
+
+Strings, a join of the clocks and a sort over every reading cost far more than the numbers; so the database hands out
+the numbers of each channel in the order in which they were written, and the rest is known once a channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from joulebook import schema
+from joulebook_pipelines.store_reading import Reads
+from joulebook_pipelines.store_tables import READING_ROWS, stored_columns
+
+ALWAYS = ("power_w", "energy_j", "energy_counter_j", "utilization_ratio", "temperature_c")
+"""Quantities that a power frame has even where no log tells them."""
+
+
+_SPEAKING = ("power_w", "energy_j", "energy_counter_j")
+"""Quantities that tell an energy."""
+
+_SLACK = timedelta(seconds=1)
+"""Windows are taken wider by this before clocks are set right, and cut exactly after."""
+
+
+class PowerReads(Reads):
+    """The questions about power."""
+
+    def power(
+        self,
+        run_id: str | None = None,
+        *,
+        scope: str,
+        device: str | None = None,
+        start_utc: datetime | None = None,
+        end_utc: datetime | None = None,
+        as_measured: bool = False,
+        margin_s: float = 0.0,
+    ) -> pl.DataFrame:
+        """Return the power readings of a scope: those that the run's numbers are made from.
+
+        Parameters
+        ----------
+        run_id
+            A run; without it the whole study, from the instruments that most runs use.
+        scope
+            Boundary, one of :data:`joulebook.schema.SCOPES`.
+        device
+            One device; all of the scope by default.
+        start_utc, end_utc
+            Window; the run's own by default.
+        as_measured
+            Stamps as the tool wrote them, not aligned to the reference clock.
+        margin_s
+            Seconds to add on both sides of the window.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``device, ts_utc, span_s, power_w``, energy, counter, utilisation and temperature, and further quantities
+            that a log of the study has; in order of device and time.
+        """
+        chosen = self._used(run_id, scope, device)
+        since, until = self._window(run_id, start_utc, end_utc)
+        margin = timedelta(seconds=margin_s)
+        bounds = (since - margin if since else None, until + margin if until else None)
+        if as_measured:
+            chosen = chosen.with_columns(offset_s=pl.lit(0.0), drift_ppm=pl.lit(0.0))
+        stored = stored_columns(self._con)
+        quantities = [q for q in schema.QUANTITY_NAMES if q in ALWAYS or q in stored]
+        frames = self._channels(chosen, ("span_s", *quantities), bounds)
+        several = chosen["host"].n_unique() > 1
+        named: dict[tuple[str, str], list[pl.DataFrame]] = {}
+        for row, frame in zip(chosen.iter_rows(named=True), frames, strict=True):
+            device_name = f"{row['host']}/{row['device']}" if several else row["device"]
+            own = {"device": device_name, "host": row["host"], "source_id": row["source_id"]}
+            columns = [pl.lit(v, pl.Int32 if k == "source_id" else pl.String).alias(k) for k, v in own.items()]
+            named.setdefault((row["host"], device_name), []).append(
+                frame.select(columns[0], "ts_utc", "span_s", *quantities, *columns[1:], "line")
+            )
+        joined = [_in_order(parts) for _, parts in sorted(named.items())]
+        return pl.concat(joined, rechunk=False) if joined else self._none(quantities)
+
+    def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
+        """Return the power readings of some channels (``source_id, device``) on their own clocks, in order of device and time."""
+        own = channels.with_columns(offset_s=pl.lit(0.0), drift_ppm=pl.lit(0.0), anchor_utc=pl.lit(None, schema.UTC))
+        named: dict[str, list[pl.DataFrame]] = {}
+        for device, frame in zip(own["device"], self._channels(own, ("span_s", *_SPEAKING), (None, None)), strict=True):
+            named.setdefault(device, []).append(frame.select(pl.lit(device).alias("device"), *frame.columns))
+        joined = [_in_order(parts) for _, parts in sorted(named.items())]
+        return (pl.concat(joined) if joined else self._none(_SPEAKING)).select("device", "ts_utc", "span_s", *_SPEAKING)
+
+    def _none(self, quantities: Sequence[str]) -> pl.DataFrame:
+        types = schema.table("readings").schema
+        names = ("device", "ts_utc", "span_s", *quantities, "host", "source_id", "line")
+        return pl.DataFrame(schema={n: types.get(n, pl.String) for n in names})
+
+    def _used(self, run_id: str | None, scope: str, device: str | None) -> pl.DataFrame:
+        """Return the chosen channels of a scope with their clocks, in order of host and device."""
+        of_run, of_device = " and i.run_id = ?" * (run_id is not None), " and i.device = ?" * (device is not None)
+        return self.sql(
+            f"""select distinct m.host, i.device, i.source_id, m.offset_s, m.drift_ppm, m.anchor_utc from instruments i
+            join clock_maps m on m.source_id = i.source_id where i.chosen and i.scope = ?{of_run}{of_device}
+            order by m.host, i.device, i.source_id""",
+            [scope, *([run_id] if run_id is not None else []), *([device] if device is not None else [])],
+        )
+
+    def _channels(
+        self, channels: pl.DataFrame, columns: Sequence[str], bounds: tuple[datetime | None, datetime | None]
+    ) -> list[pl.DataFrame]:
+        """Return the speaking readings of each channel in order of time: ``ts_utc``, the columns, ``line``."""
+        if channels.is_empty():
+            return []
+        stored = stored_columns(self._con)
+        kept = [c for c in columns if c in stored]
+        speaking = " or ".join(f"{c} is not null" for c in _SPEAKING if c in stored)
+        if not speaking:
+            return [
+                self._none([]).select("ts_utc", *(pl.lit(None, pl.Float64).alias(c) for c in columns), "line")
+            ] * channels.height
+        where, params = [f"({speaking})"], list[object]()
+        for bound, op, sign in ((bounds[0], ">=", -1), (bounds[1], "<=", 1)):
+            if bound is not None:
+                ends = [bound + sign * _SLACK + _ahead(bound, r) for r in channels.iter_rows(named=True)]
+                where.append(f"r.ts_utc {op} cast(? as timestamptz)")
+                params.append((min(ends) if sign < 0 else max(ends)).isoformat())
+        selected = "".join(f"r.{c}, " for c in kept)
+        if channels.height == 1:
+            # One channel needs neither a join nor a parting.
+            query = (
+                f"select r.ts_utc, {selected} r.line from {READING_ROWS} r where r.source_id = ? and r.device = ? and "
+            )
+            own = channels.select("source_id", "device").row(0)
+            frames: dict[tuple[object, ...], pl.DataFrame] = {
+                (0,): self.sql(query + " and ".join(where), [*own, *params])
+            }
+        else:
+            frames = self._parted(channels, selected, where, params)
+        absent = [pl.lit(None, schema.table("readings").schema[c]).alias(c) for c in columns if c not in stored]
+        frames = {i: frame.with_columns(absent) for i, frame in frames.items()}
+        nothing = next(iter(frames.values())).clear()
+        rows = channels.iter_rows(named=True)
+        return [_on_reference(frames.get((i,), nothing), row, bounds) for i, row in enumerate(rows)]
+
+    def _parted(
+        self, channels: pl.DataFrame, selected: str, where: Sequence[str], params: Sequence[object]
+    ) -> dict[tuple[object, ...], pl.DataFrame]:
+        """Return the readings of several channels, by number of the channel."""
+        wanted = channels.select("source_id", "device").with_row_index("channel").cast({"channel": pl.UInt16})
+        self._con.register("wanted_channels", wanted.to_arrow())
+        frame = self.sql(
+            f"""select w.channel, r.ts_utc, {selected} r.line from {READING_ROWS} r
+            join wanted_channels w on w.source_id = r.source_id and w.device = r.device where {" and ".join(where)}""",
+            params,
+        )
+        self._con.unregister("wanted_channels")
+        parts = frame.partition_by("channel", as_dict=True, include_key=False, maintain_order=True)
+        return parts or {(0,): frame.drop("channel")}
+
+    def _window(
+        self, run_id: str | None, start_utc: datetime | None, end_utc: datetime | None
+    ) -> tuple[datetime | None, datetime | None]:
+        if run_id is None:
+            return start_utc, end_utc
+        run = self.sql("select start_utc, end_utc from runs where run_id = ?", [run_id])
+        if run.is_empty():
+            known = ", ".join(self.table("runs")["run_id"].head(20))
+            raise KeyError(f"there is no run {run_id!r}; the study has {known}")
+        return start_utc or run["start_utc"][0], end_utc or run["end_utc"][0]
+
+    def timeline(
+        self, scope: str, points: int = 2000, start_utc: datetime | None = None, end_utc: datetime | None = None
+    ) -> pl.DataFrame:
+        """Return the total power of a scope, thinned so that no spike is lost.
+
+        Parameters
+        ----------
+        scope
+            Boundary.
+        points
+            Most rows to return.
+        start_utc, end_utc
+            Window; everything by default.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``ts_utc, lo_w, hi_w, mean_w``: least, most and mean of the devices' sum within each of ``points`` stretches;
+            stretches without a reading of every device are left out.
+        """
+        bounds = ["r.ts_utc >= cast(? as timestamptz)"] * (start_utc is not None) + [
+            "r.ts_utc <= cast(? as timestamptz)"
+        ] * (end_utc is not None)
+        limits = [t.isoformat() for t in (start_utc, end_utc) if t is not None]
+        return self.sql(
+            f"""with used as (select distinct i.source_id, i.device, coalesce(c.period_s, 1) as period_s,
+                    dense_rank() over (order by s.host, i.device) as channel from instruments i
+                join channels c on c.source_id = i.source_id and c.device = i.device
+                join sources s on s.source_id = i.source_id where i.chosen and i.scope = ?),
+            step as (select greatest(max(period_s), 0.001) as s from used),
+            r as (select u.channel as device, r.ts_utc, r.power_w, floor(epoch(r.ts_utc) / step.s) as tick
+                from aligned_readings r join used u on u.source_id = r.source_id and u.device = r.device, step
+                where r.power_w is not null {"".join(" and " + b for b in bounds)}),
+            d as (select tick, device, avg(power_w) as w, min(ts_utc) as ts_utc from r group by tick, device),
+            n as (select count(distinct device) as devices from d),
+            t as (select tick, sum(w) as w, min(ts_utc) as ts_utc from d group by tick
+                having count(*) >= (select devices from n)),
+            e as (select min(epoch(ts_utc)) as t0, greatest(max(epoch(ts_utc)) - min(epoch(ts_utc)), 1e-3) as length from t)
+            select min(ts_utc) as ts_utc, min(w) as lo_w, max(w) as hi_w, avg(w) as mean_w
+            from t, e group by least(floor((epoch(ts_utc) - t0) / length * {int(points)}), {int(points) - 1}) order by ts_utc""",
+            [scope, *limits],
+        )
+
+
+def _ahead(at: datetime, clock: dict[str, object]) -> timedelta:
+    """Return by how much a clock is ahead of the reference near a time."""
+    offset_s, drift_ppm, anchor = float(str(clock["offset_s"])), float(str(clock["drift_ppm"])), clock["anchor_utc"]
+    since_s = (at - anchor).total_seconds() if isinstance(anchor, datetime) else 0.0
+    return timedelta(seconds=offset_s + drift_ppm * 1e-6 * since_s)
+
+
+def _on_reference(
+    frame: pl.DataFrame, clock: dict[str, object], bounds: tuple[datetime | None, datetime | None]
+) -> pl.DataFrame:
+    """Return the rows of a channel at their true times t - offset - drift * (t - anchor), within bounds and in order."""
+    offset_s, drift_ppm, anchor = float(str(clock["offset_s"])), float(str(clock["drift_ppm"])), clock["anchor_utc"]
+    if offset_s or drift_ppm:
+        us = pl.col("ts_utc").dt.timestamp("us")
+        since = us - round(anchor.timestamp() * 1e6) if isinstance(anchor, datetime) else pl.lit(0)
+        ahead = (1e6 * offset_s + drift_ppm * since * 1e-6).round().cast(pl.Int64)
+        frame = frame.with_columns(pl.col("ts_utc") - pl.duration(microseconds=ahead))
+    if not frame["ts_utc"].is_sorted():
+        frame = frame.sort("ts_utc", "line")
+    first = frame["ts_utc"].search_sorted(bounds[0], side="left") if bounds[0] else 0
+    behind = frame["ts_utc"].search_sorted(bounds[1], side="right") if bounds[1] else frame.height
+    return frame.slice(first, max(behind - first, 0))
+
+
+def _in_order(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the readings of one device from several files, in order of time."""
+    return parts[0] if len(parts) == 1 else pl.concat(parts).sort("ts_utc", "line")
