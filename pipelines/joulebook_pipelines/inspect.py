@@ -15,6 +15,7 @@ from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.logs.contract import Adapter, Log, LogRefusedError
+from joulebook_pipelines.proved import PROVED
 from joulebook_pipelines.store import Store, open_store
 
 FIRST_PARTS = 2
@@ -169,8 +170,13 @@ def export(store: Store, folder: Path, form: str) -> list[Path]:
 
 
 def formats() -> pl.DataFrame:
-    """Return ``adapter, written_by, yields, zone``: what can be read."""
+    """Return ``adapter, written_by, timezone, proved_by, yields``: what can be read, and how many files of the tests prove it."""
     return pl.DataFrame(
-        [(a.name, a.title, a.yields, "needed" if a.needs_zone else "") for a in ADAPTERS],
-        schema=["adapter", "written_by", "yields", "timezone"], orient="row",
+        [(a.name, a.title, "needed" if a.needs_zone else "", _proved(a.name), a.yields) for a in ADAPTERS],
+        schema=["adapter", "written_by", "timezone", "proved_by", "yields"], orient="row",
     )  # fmt: skip
+
+
+def _proved(adapter: str) -> str:
+    read, refused = PROVED.get(adapter, (0, 0))
+    return f"{read} read" + (f", {refused} refused" if refused else "")

@@ -15,6 +15,9 @@ from joulebook_pipelines.adapters import ADAPTERS
 FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 """Files with golden outcomes, one folder an adapter; the pages are made in a checkout, where the tests are."""
 
+PROOFS = Path(__file__).with_name("proved.py")
+"""What is known of them where the tests are not installed."""
+
 _TYPES = {
     pl.String: "text",
     pl.Int64: "whole number",
@@ -60,10 +63,24 @@ def formats() -> str:
 
 def _proof(adapter: str) -> str:
     """Return how many files prove an adapter: those read, and those refused by name."""
+    read, refused = proof(adapter)
+    return f"{read} read" + (f", {refused} refused" if refused else "")
+
+
+def proof(adapter: str) -> tuple[int, int]:
+    """Return how many files of the tests an adapter reads, and how many it refuses by name."""
     goldens = sorted((FIXTURES / adapter).glob("*.golden.json"))
     refused = sum('"refused":' in g.read_text(encoding="utf-8") for g in goldens)
-    read = len(goldens) - refused
-    return f"{read} read" + (f", {refused} refused" if refused else "")
+    return len(goldens) - refused, refused
+
+
+def proofs() -> str:
+    """Return the module that tells an installed joulebook what its tests hold."""
+    rows = [f'    "{a.name}": {proof(a.name)},' for a in sorted(ADAPTERS, key=lambda a: a.name)]
+    return "\n".join([
+        '"""How many files of the tests each adapter reads, and how many it refuses by name; made with the reference pages."""',
+        "", "from __future__ import annotations", "", "PROVED = {", *rows, "}", "",
+    ])  # fmt: skip
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -76,6 +93,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def main(folder: str) -> None:
     """Write every page."""
+    PROOFS.write_text(proofs(), encoding="utf-8")
     for name, make in PAGES.items():
         path = Path(folder) / name
         path.write_text(make(), encoding="utf-8")
