@@ -18,6 +18,10 @@ LARGEST_AR_SUM: Final = 0.999
 """Sum of the autoregressive coefficients to which the small-sample correction may push: 1 would be a random walk."""
 
 
+TINY: Final = float(np.finfo(np.float64).tiny)
+"""Least variance whose logarithm is taken."""
+
+
 @njit(cache=True, fastmath=True)
 def _products(forward: Any, backward: Any) -> tuple[float, float]:
     """Return the sum of products and the sum of squares of two error series."""
@@ -87,13 +91,18 @@ def long_run_variance(array: Array) -> float:
     >>> abs(long_run_variance(white - white.mean()) - 4.0) < 0.4
     True
     """
+    return float(_by_least_criterion(np.ascontiguousarray(array)))
+
+
+@njit(cache=True)
+def _by_least_criterion(array: Array) -> float:
     n = array.size
-    largest = int(min(AR_MAX_ORDER, 10.0 * math.log10(n), n / 5))
-    variances, sums = _burg(array, max(largest, 0))
-    orders = np.arange(variances.size)
-    floor = np.finfo(np.float64).tiny
-    criterion = n * np.log(np.maximum(variances, floor)) + 2.0 * (orders + 1) * n / np.maximum(n - orders - 2, 1)
-    best = int(np.argmin(criterion))
+    variances, sums = _burg(array, max(int(min(AR_MAX_ORDER, 10.0 * math.log10(n), n / 5)), 0))
+    best, least = 0, np.inf
+    for order in range(variances.size):
+        criterion = n * math.log(max(variances[order], TINY)) + 2.0 * (order + 1) * n / max(n - order - 2, 1)
+        if criterion < least:
+            best, least = order, criterion
     correction = n / max(n - best - 1, 1)
     # The mean is estimated too, which pulls the sum of the coefficients down by about (1 + 3 sum) / n (Kendall 1954).
     total = min(sums[best] + (1.0 + 3.0 * sums[best]) / n, max(sums[best], LARGEST_AR_SUM)) if best else 0.0

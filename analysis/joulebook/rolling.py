@@ -107,6 +107,62 @@ def _at(values: Array, places: Indices, window: int) -> Array:
     return out
 
 
+@njit(cache=True, fastmath=True)
+def _count(values: Array, first: int, lanes: int, limits: Any, counts: Any) -> None:
+    """Count, for windows side by side, one more value below the upper and above the lower limit of each."""
+    for i in range(lanes):
+        value = values[first + i]
+        counts[0, i] += 1.0 if value <= limits[0, i] else 0.0
+        counts[1, i] += 1.0 if value >= limits[1, i] else 0.0
+
+
+@njit(cache=True)
+def _far(values: Array, window: int, distance: float, ratio: float, out: Any) -> None:
+    half = window // 2
+    limits, counts = np.empty((2, LANES)), np.empty((2, LANES))
+    count = values.size - window + 1
+    for first in range(0, count, LANES):
+        lanes = min(LANES, count - first)
+        for i in range(lanes):
+            value = values[first + half + i]
+            limits[0, i], limits[1, i] = (value + distance) / (1.0 - ratio), (value - distance) / (1.0 + ratio)
+        counts[:] = 0.0
+        for k in range(window):
+            _count(values, first + k, lanes, limits, counts)
+        for i in range(lanes):
+            out[first + half + i] = counts[0, i] <= half or counts[1, i] <= half
+
+
+def far_from_median(values: Array, window: int, *, distance: float = 0.0, ratio: float = 0.0) -> Indices:
+    """Return where values are farther from the median of their window than allowed, by counting, without medians.
+
+    Parameters
+    ----------
+    values
+        Finite values in order.
+    window
+        Length of the windows, odd.
+    distance
+        What is allowed, in the unit of the values.
+    ratio
+        What is allowed as a share of the median, below 1; for positive values only.
+
+    Returns
+    -------
+    numpy.ndarray
+        Indices in order; near the ends, where windows are not whole, all of them.
+
+    Examples
+    --------
+    >>> far_from_median(np.array([1.0, 1.0, 9.0, 1.0, 1.0, 2.0, 1.0]), 3, distance=2.0).tolist()
+    [0, 2, 6]
+    """
+    out = np.ones(values.size, np.bool_)
+    if values.size >= window:
+        _far(np.ascontiguousarray(values, dtype=np.float64), window, distance, ratio, out)
+    return np.flatnonzero(out)
+
+
 def median(values: Array, window: int) -> Array:
     """Return the median of the window centred on each value; at the ends, of what there is of it.
 

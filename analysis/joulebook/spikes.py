@@ -20,6 +20,9 @@ CENTER_READINGS: Final = 11
 SCALE_READINGS: Final = 61
 """Window over which the usual distance from that median is taken."""
 
+SPARSE: Final = 4
+"""Medians are taken one by one where less than this part of a block is needed: each alone costs four times as much."""
+
 BLOCK: Final = 1 << 18
 """Readings that are handled at a time: memory that fits the cache is not asked for again and again."""
 
@@ -30,7 +33,7 @@ def excursions(watts: Array, *, scales: float, floor_ratio: float) -> npt.NDArra
     Parameters
     ----------
     watts
-        Finite readings in order [W].
+        Readings above zero in order [W].
     scales
         Distance that is far [robust standard deviations of the readings around].
     floor_ratio
@@ -51,16 +54,29 @@ def excursions(watts: Array, *, scales: float, floor_ratio: float) -> npt.NDArra
     for first in range(0, watts.size, BLOCK):
         end = min(first + BLOCK, watts.size)
         lo, hi = max(first - margin, 0), min(end + margin, watts.size)
-        center = rolling.median(watts[lo:hi], CENTER_READINGS)
-        residual = watts[lo:hi] - center
-        distance = np.abs(residual)
-        least = floor_ratio * np.abs(center)
+        block = watts[lo:hi]
         # Only what is far by the least scale needs to be held against the scale around it.
-        far = np.flatnonzero(distance[first - lo : end - lo] > scales * least[first - lo : end - lo]) + first - lo
-        scale = np.maximum(stats.MAD_TO_SD * rolling.median_at(distance, far, SCALE_READINGS), least[far])
+        far = rolling.far_from_median(block, CENTER_READINGS, ratio=scales * floor_ratio)
+        far = far[(far >= first - lo) & (far < end - lo)]
+        center, distance = _surroundings(block, far)
+        scale = np.maximum(
+            stats.MAD_TO_SD * rolling.median_at(distance, far, SCALE_READINGS), floor_ratio * center[far]
+        )
         far = far[distance[far] > scales * scale]
-        out[far + lo] = np.sign(residual[far])
+        out[far + lo] = np.sign(block[far] - center[far])
     return out
+
+
+def _surroundings(block: Array, places: Indices) -> tuple[Array, Array]:
+    """Return the medians around each reading and the distances from them, at least in the surroundings of places."""
+    if places.size * SCALE_READINGS * SPARSE > block.size:
+        center = rolling.median(block, CENTER_READINGS)
+        return center, np.abs(block - center)
+    around = places[:, None] + np.arange(-(SCALE_READINGS // 2), SCALE_READINGS // 2 + 1)
+    needed = np.unique(around[(around >= 0) & (around < block.size)])
+    center = np.zeros(block.size)
+    center[needed] = rolling.median_at(block, needed, CENTER_READINGS)
+    return center, np.abs(block - center)
 
 
 @njit(cache=True)

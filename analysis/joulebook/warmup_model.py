@@ -30,10 +30,10 @@ PENALTY_FACTOR: Final = 4.0
 """Price of a change among the bins, in units of log(bins) times the noise variance."""
 
 SCALE_READINGS: Final = 1_000_000
-"""Residuals that their scale is read from; it is known to a tenth of a percent then."""
+"""Readings that the scale of the residuals is read from; it is known to a tenth of a percent then."""
 
-BLOCK: Final = 1 << 18
-"""Readings that are handled at a time: memory that fits the cache is not asked for again and again."""
+SCALE_BLOCKS: Final = 20
+"""Blocks, all over a longer log, that these are taken from."""
 
 BRIEF_RATIO: Final = 0.03
 """Excursions shorter than this share of the run, back to the same level, do not end steady state."""
@@ -77,17 +77,24 @@ class Verdict:
 
 def robust(watts: Array) -> Array:
     """Replace readings far from the rolling median by it: short stalls and spikes say nothing about the level."""
-    margin = SMOOTHING_READINGS // 2
-    residual, out = np.empty(watts.size), watts.copy()
-    for first in range(0, watts.size, BLOCK):
-        lo, end = max(first - margin, 0), first + BLOCK
-        center = rolling.median(watts[lo : end + margin], SMOOTHING_READINGS)[first - lo :][:BLOCK]
-        residual[first:end] = watts[first:end] - center
-    scale = stats.mad(residual[:: residual.size // SCALE_READINGS + 1])
-    if scale > 0.0:
-        far = np.flatnonzero(np.abs(residual) > OUTLIER_MADS * scale)
-        out[far] -= residual[far]
+    scale = _usual_distance(watts)
+    if scale == 0.0:
+        return watts
+    out = watts.copy()
+    near = rolling.far_from_median(watts, SMOOTHING_READINGS, distance=OUTLIER_MADS * scale)
+    center = rolling.median_at(watts, near, SMOOTHING_READINGS)
+    far = np.abs(watts[near] - center) > OUTLIER_MADS * scale
+    out[near[far]] = center[far]
     return out
+
+
+def _usual_distance(watts: Array) -> float:
+    """Return the scale of the distances from the rolling median; that of a long log from blocks all over it."""
+    if watts.size <= SCALE_READINGS:
+        return stats.mad(watts - rolling.median(watts, SMOOTHING_READINGS))
+    size = SCALE_READINGS // SCALE_BLOCKS
+    blocks = [watts[a : a + size] for a in np.linspace(0, watts.size - size, SCALE_BLOCKS).astype(np.int64)]
+    return stats.mad(np.concatenate([block - rolling.median(block, SMOOTHING_READINGS) for block in blocks]))
 
 
 def binned(values: Array, bins: int) -> Array:
