@@ -152,6 +152,8 @@ def judge(power_w: npt.ArrayLike, *, subject: str) -> Trust:
         text = f"{int(zero.sum())} readings are zero or less, which no powered device draws; they count as missing."
         findings.append(Finding("zero-power", Severity.WARNING, subject, text, {"readings": int(zero.sum())}))
     if spike.any():
-        text = f"{int(spike.sum())} single readings lie far from their surroundings; segments leave them out."
+        n = int(spike.sum())
+        some = "1 reading stands" if n == 1 else f"{n} readings stand"
+        text = f"{some} alone, far from those before and after; the search for steady stretches leaves them out."
         findings.append(Finding("spikes", Severity.NOTE, subject, text, {"readings": int(spike.sum())}))
     return Trust(stuck, zero, spike, tuple(findings))

@@ -45,7 +45,8 @@ def timeline(store: Store) -> str:
     runs = store.sql("select run_id, start_utc, end_utc from aligned_runs order by end_utc - start_utc desc, run_id")
     first = runs["run_id"][0]
     idle = store.results(first).filter(metric="idle_power_w", scope=SCOPES[0], device="")["value"]
-    events = runs.select(pl.col("start_utc").alias("ts_utc"), pl.col("run_id").alias("label")).sort("ts_utc")
+    starts = runs.sort("start_utc", "run_id").group_by(ts_utc="start_utc", maintain_order=True)
+    events = starts.agg(label=pl.col("run_id").str.join(", "))
     with look.settings():
         figure = Figure(figsize=(9.0, 3.6), facecolor="white")
         ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))

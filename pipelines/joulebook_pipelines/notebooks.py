@@ -116,7 +116,7 @@ def execute(source: Path, out: Path, parameters: dict[str, Any]) -> Path:
             execution_timeout=CELL_SECONDS, kernel_manager_class=_OwnKernel,
             # where the kernel starts; papermill's cwd would move this whole process, and with it the notebooks beside
             resources={"metadata": {"path": str(out.parent)}},
-            extra_arguments=["--IPKernelApp.log_level=40"],  # its warnings go to the terminal of the command otherwise
+            extra_arguments=["--IPKernelApp.log_level=50"],  # its warnings, and an error at each end, go to the terminal otherwise
         )  # fmt: skip
     except papermill.PapermillExecutionError as error:
         raise NotebookError(f"{out.name}: {error.ename}: {error.evalue} (the cell is marked in {out})") from None

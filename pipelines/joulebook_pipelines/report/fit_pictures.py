@@ -46,7 +46,8 @@ def _alignment(source: Source, budget: Budget, row: pl.DataFrame) -> Picture | N
 def _readings(source: Source, clock: str, anchor: datetime | None) -> pl.DataFrame:
     """Return the power that a clock's instruments read about the middle of the overlap, at the densest scope."""
     clocks = source.rows("sources").select("source_id", "clock")
-    of = source.rows("channels").join(clocks, on="source_id").filter(pl.col("clock") == clock).sort("period_s", "scope")
+    of = source.rows("channels").join(clocks, on="source_id").filter(pl.col("clock") == clock)
+    of = of.sort("period_s", "scope", nulls_last=True)  # what has no period, such as one energy a run, has no edge
     own = of.filter(pl.col("scope") == pl.col("scope").first()).select("source_id", "device")
     known = source.store.measured_power(own).drop_nulls("power_w")
     if anchor is None:

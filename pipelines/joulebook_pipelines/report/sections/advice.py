@@ -60,8 +60,8 @@ def brief(found: Sequence[Markup]) -> Inline:
 def lines(source: Source) -> list[Markup]:
     """Return what to do, the energy at stake first; data that hide a whole number come before everything."""
     mend = [
-        Markup("Mend the data: {} (<a href='#{}'>{}</a>).").format(
-            _sentence(g.findings[0]["message"]), g.anchor, g.code
+        Markup("Mend the data: {} (<a href='#{}'>{}</a>{}).").format(
+            _sentence(g.findings[0]["message"]), g.anchor, g.code, f", {n} in all" if (n := len(g.findings)) > 1 else ""
         )
         for g in source.footnotes.groups
         if g.severity == "error"

@@ -13,6 +13,7 @@ from joulebook_pipelines.report.sections.cost import cell
 from joulebook_pipelines.report.shown import Number, Unit
 from joulebook_pipelines.report.source import Source
 
+NOTHING = "There is no number to be sure of."
 SHORT = 4
 """Runs up to which the table stands open."""
 _PERCENT = Unit("%", 0.01)
@@ -23,7 +24,7 @@ PARTS_SHOWN = 12
 def build(source: Source) -> Section:
     """Return per run the interval, the coverage and the largest part of the uncertainty."""
     if not source.runs:
-        return Section("sure", "How sure is that?", [Text("There is no number to be sure of.")])
+        return Section("sure", "How sure is that?", [Text(NOTHING)])
     table = _table(source)
     blocks: list[Block] = [table] if len(source.runs) <= SHORT else [Text(brief(source)), Fold("Every run", [table])]
     parts = _parts(source)
@@ -39,7 +40,7 @@ def brief(source: Source) -> Inline:
     refused = len(rows) - len([r for r in rows if r is not None and r["value"] is not None])
     tail = f" The energy of {refused} of {len(rows)} runs is not known." if refused else ""
     if not known:
-        return f"No energy has an interval.{tail}"
+        return f"No energy has an interval.{tail}" if rows else NOTHING
     worst = max(known, key=lambda r: (r["hi"] - r["lo"]) / abs(r["value"]))
     covered = shown.number(worst["coverage_ratio"], unit=_PERCENT, reason="not known")
     part = largest(source, worst["run_id"], worst["scope"])
