@@ -15,6 +15,12 @@ _UNITS = r"(?:Watts|degrees [CF]|RPM|Volts|Amps|percent|discrete|unspecified|fee
 _PIPED = re.compile(
     rf"^[^|]{{1,60}}\|[^|]*(?:\b{_UNITS}\b|\bna\b|0x[0-9a-f]+|no reading|disabled|\d+h\s*\|)", re.IGNORECASE
 )
+_WIDE = re.compile(rf"^[^|]{{1,60}}\|\s*[\d.]+\s*\|\s*{_UNITS}\s*\|", re.IGNORECASE)
+"""A line of ``ipmitool sensor`` whose reading is a number: the unit has a cell of its own."""
+
+_COMMAS = rf"^([^,|]{{1,60}}),(-?[\d.]*|na|ns|0x[0-9a-fA-F]+),({_UNITS}),([a-z]{{2,3}})\s*$"
+"""A line of ``ipmitool -c sdr``."""
+
 _OWN_STAMP = re.compile(r"^\s*IPMI timestamp\s*:\s*(.+)$")
 _MESSAGE = (
     r"(?i)\bfailed\b|^\s*(?:error|unable|could not|get sdr|invalid|timeout|no response|address lookup|"
@@ -36,13 +42,20 @@ def sniff(head: Head) -> bool:
         return True
     if any(line.lstrip().startswith("Sensor ID") for line in lines):
         return any(line.lstrip().startswith("Sensor Reading") for line in lines)
+    if sum(bool(re.match(_COMMAS, line)) for line in lines) * 2 >= sum("," in line for line in lines) > 0:
+        return True
     piped = [line for line in lines if "|" in line]
-    named = sum(1 for line in piped if _PIPED.search(line) and not line.lstrip().lower().startswith("id "))
+    named = sum(
+        1
+        for line in piped
+        if (_PIPED.search(line) or _WIDE.search(line)) and not line.lstrip().lower().startswith("id ")
+    )
     return named >= 1 and named * 2 > len(piped) and any(re.search(rf"\b{_UNITS}\b", line) for line in piped)
 
 
 def _cells(text: pl.Expr) -> dict[str, pl.Expr]:
     """Return what a line is and says."""
+    text = text.str.replace(_COMMAS, "${1} | ${2} ${3} | ${4}")
     parts = text.str.split("|")
     width = parts.list.len()
     cell = [parts.list.get(i, null_on_oob=True).str.strip_chars() for i in range(5)]

@@ -72,8 +72,8 @@ def _read(block: Block, separator: str, titles: tuple[str, ...]) -> Part:
     rejects.append(table.without_time(lost.with_columns(when=both), [f for _, _, f, _ in fields], stamp))
     frame = frame.filter(pl.col("ts_utc").is_not_null())
     if titles == _RAPL:
-        socket = pl.col(place["socket"]).str.strip_chars().str.contains(r"^\d+$")
-        lines = frame.filter(~socket.fill_null(value=False)).select(
+        numbered = pl.col(place["socket"]).str.strip_chars().str.contains(r"^\d+$")
+        lines = frame.filter(~numbered.fill_null(value=False)).select(
             "line", raw=pl.concat_str(names, separator=separator)
         )
         rejects.append(table.whole_lines(lines, "no-such-socket"))

@@ -14,6 +14,7 @@ ROWS = 200
 _TIMES = {"time", "clock", "date", "start", "end", "relative"}
 _MEASURED = {"power_w", "energy_j"}
 _WATTS = re.compile(r"(?i)(?<![\w.])\d+(?:[.,]\d+)?\s*(?:mW|kW|W|watts?|Joules?|kWh|Wh)\b")
+_CARBON = re.compile(r"(?i)co2|carbon|emission")
 _KEYED = re.compile(r"(?i)\b(?:power|energy|watts?|consumption)\b")
 
 
@@ -37,6 +38,11 @@ def _of_table(head: Head) -> str:
         return (
             f'{begins} with {_some(powers)}, but no title names a time. If a column is one, name it: columns = {{ time = "…", '
             f'power_w = "{powers[0]}" }}; if there is none, log again with a time in each line'
+        )
+    if times and not powers and (carbon := [t for t in found if _CARBON.search(t)]):
+        return (
+            f"{begins} of carbon ({_some(carbon)}), not of energy: export the energy (kWh) instead, or put the carbon per kWh into "
+            "[site] carbon_kg_per_kwh"
         )
     if times and not powers:
         return (

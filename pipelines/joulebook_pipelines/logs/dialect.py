@@ -106,6 +106,17 @@ def find(head: Head, knows: Callable[[Sequence[str]], bool], *, delimiter: str |
             written = _with_rows(lines, at, titles, separator)
             if at < LATEST_TITLES and any(written.units) and knows(_with_units(written)):
                 return written
+    return None if delimiter or hint else _of_blanks(lines, knows)
+
+
+def _of_blanks(lines: Sequence[str], knows: Callable[[Sequence[str]], bool]) -> Dialect | None:
+    """Return how a table with blanks between its columns is written: titles over rows of as many words, most of them numbers."""
+    for at, line in enumerate(lines[:LATEST_TITLES]):
+        titles = line.lstrip("#").split()
+        rows = [row.split() for row in lines[at + 1 : at + 20] if row.strip()]
+        like = [row for row in rows if len(row) == len(titles) and any(map(is_number, row[1:]))]
+        if len(titles) >= 2 and 2 <= len(like) == len(rows) and not any(map(is_number, titles)) and knows(titles):
+            return Dialect(" ", at + 1, tuple(titles), (), at + 2)
     return None
 
 

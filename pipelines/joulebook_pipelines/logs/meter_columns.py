@@ -23,6 +23,7 @@ MAIN_DEVICE = {
 """What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
 
 ENERGIES = ("energy_j", "energy_counter_j")
+_HOSTS = {"host", "hostname", "server", "machine", "node", "nodename", "node_name"}
 _USAGE = {"usage", "consumption", "verbrauch", "amount", "consumo", "consommation"}
 _NVIDIA = {"power.draw", "power.draw [w]", "power.draw.instant [w]", "power.draw.average [w]", "power.draw.instant"}
 _NVIDIA_CARDS = ("index", "gpu_bus_id", "pci.bus_id", "uuid", "gpu_uuid")
@@ -81,6 +82,8 @@ class Layout:
         ``start`` or ``end`` where the title of the stamp says which of a span it is.
     value, unit
         Columns of a table with a row per value and the unit beside it.
+    host
+        Column of the host, beside one of the device.
     cards
         The column of the device numbers accelerators.
     counts
@@ -97,6 +100,7 @@ class Layout:
     relative_unit: str = ""
     utc: bool = False
     device: str | None = None
+    host: str | None = None
     cards: bool = False
     value: str | None = None
     unit: str | None = None
@@ -161,6 +165,12 @@ def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
     found = meanings(dialect.titles, units)
     frame = _time_of(dialect, found)
     roles = {m.role: i for i, m in reversed(list(enumerate(found)))}
+    devices = [i for i, m in enumerate(found) if m.role == "device"]
+    hosts = [i for i in devices if dialect.titles[i].strip().casefold() in _HOSTS]
+    host = None
+    if len(devices) > 1 and hosts:
+        host = dialect.names[hosts[0]]
+        roles["device"] = next((i for i in devices if i not in hosts), hosts[0])
     device = dialect.names[roles["device"]] if "device" in roles else None
     cards = device is not None and found[roles["device"]].place == "gpu"
     where = f"{name}:{dialect.header_line}"
@@ -174,7 +184,7 @@ def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
         if m.role == "quantity" and c.role != "quantity"
     )
     groups, counts, twice = _groups(dialect, cleared, options, rows_name_device=device is not None)
-    return replace(frame, groups=groups, counts=counts, device=device, cards=cards, unread=(*unread, *twice))
+    return replace(frame, groups=groups, counts=counts, device=device, host=host, cards=cards, unread=(*unread, *twice))
 
 
 def _time_of(dialect: Dialect, found: list[Meaning]) -> Layout:

@@ -143,6 +143,10 @@ class Reader:
             pl.when(text.str.contains(r"^\d+$")).then(numbered)
             .when(text == "").then(pl.lit(default)).otherwise(text.str.head(80))
         )  # fmt: skip
+        if self.found.layout.host is not None:
+            named = pl.concat_str(
+                named, pl.lit("@"), pl.col(self.found.layout.host).str.strip_chars(' "'), ignore_nulls=True
+            )
         return timed.with_columns(device=named), group.scope or ("board" if cards else "")
 
     def _signed(self, values: pl.DataFrame) -> pl.DataFrame:
@@ -158,7 +162,7 @@ class Reader:
             damage.append(nul)
         ready = meter_form.prepared(block, found.dialect)
         split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
-        frame, odd = split.frame, split.odd
+        frame, odd = meter_form.plain_cells(split.frame), split.odd
         title = self._title(found.layout.time[0])
         if title and title.encode() in block.data:
             frame = frame.filter(pl.col(found.layout.time[0]).str.strip_chars(' "#').fill_null("") != title)
@@ -202,6 +206,9 @@ class Reader:
             raw = raw.with_columns(ts_utc=end, span_s=(end - raw["ts_utc"]).dt.total_microseconds() / 1e6)
             both = pl.concat_str("stamp", pl.lit(" "), ends)
             return raw.with_columns(pl.when(pl.col("span_s") > 0).then("ts_utc").alias("ts_utc"), stamp=both)
+        if found.months:
+            end = found.clock.to_utc(naive.dt.offset_by("1mo"))
+            return raw.with_columns(ts_utc=end, span_s=(end - raw["ts_utc"]).dt.total_microseconds() / 1e6)
         if found.span_s is not None:
             raw = raw.with_columns(span_s=pl.lit(found.span_s))
             if found.label == "start":
@@ -236,6 +243,6 @@ def _channel(log: Log, found: Understood, device: str, scope: str, fields: Seque
     elif "energy_counter_j" in quantities and "power_w" not in quantities:
         kind = "counter"
     else:
-        spans = found.span_s is not None or found.layout.end is not None
+        spans = found.months or found.span_s is not None or found.layout.end is not None
         kind = log.options.kind or ("mean" if spans or log.options.window_s else "instant")
     return Channel(device, scope, kind=kind, window_s=log.options.window_s)

@@ -49,7 +49,7 @@ def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, na
     if field.quantity not in {"energy_j", "energy_counter_j"}:
         return field
     layout = found.layout
-    kind = layout.counting(field.column) or ("interval" if layout.label else "")
+    kind = layout.counting(field.column) or ("interval" if layout.label or found.months else "")
     if not log.options.columns:
         number = cells.number(pl.col(field.column), field.quantity, field.unit, decimal=found.decimal)
         kind = meter_energy.counting(
@@ -75,6 +75,8 @@ def _which_energy(log: Log, layout: Layout, header: str, found: Understood) -> s
 def _with_spans(log: Log, found: Understood, utc: pl.Series) -> Understood:
     """Find the length of spans where the table gives values of spans."""
     layout, options = found.layout, log.options
+    if found.months:
+        return found
     per_span = any(f.quantity == "energy_j" for f in layout.fields)
     if layout.end is not None:
         return replace(found, label=None)

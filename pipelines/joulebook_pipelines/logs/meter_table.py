@@ -11,7 +11,7 @@ from joulebook_pipelines.logs import cells, decimals, dialect, meter_columns, me
 from joulebook_pipelines.logs.contract import Block, Log, LogRefusedError
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
-from joulebook_pipelines.logs.meter_form import Understood, prepared, rows, stamp_text
+from joulebook_pipelines.logs.meter_form import MONTH, Understood, plain_cells, prepared, rows, stamp_text
 
 SAMPLE_LINES = 2_000
 """Lines from which the forms of stamps, numbers and energies are learnt."""
@@ -21,6 +21,9 @@ SPREADSHEET_DAYS = (36_526.0, 73_050.0)
 
 LONGEST_STEP_DAYS = 0.0105
 """A quarter of an hour: a time axis in seconds that begins after half a day and moves by less than 0.01 s a line is none."""
+
+MOST_OF_ONE_HOST = 2
+"""From this many hosts in a table on, the host is part of the name of each device."""
 
 _TIME_UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 6e7, "h": 3.6e9}
 
@@ -68,7 +71,18 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
     found = Understood(
         written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form)
     )
+    found = replace(found, months=_months(sample, layout))
+    if layout.host is not None and sample[layout.host].n_unique() < MOST_OF_ONE_HOST:
+        found = replace(found, layout=replace(layout, host=None))
     return meter_spans.decide(log, found, sample)
+
+
+def _months(sample: pl.DataFrame, layout: Layout) -> bool:
+    """Tell whether the stamps are months."""
+    if len(layout.time) != 1 or layout.end is not None:
+        return False
+    texts = sample[layout.time[0]].str.strip_chars(' "')
+    return bool(texts.str.contains(MONTH).sum() * 2 > len(texts))
 
 
 def _refuse_day_numbers(log: Log, like: list[str]) -> None:
@@ -163,8 +177,8 @@ def _sample(log: Log, written: Dialect) -> pl.DataFrame:
     if not mine:
         return pl.DataFrame()
     block = prepared(Block(written.first_line, ("\n".join(mine) + "\n").encode()), written)
-    separator = "\t" if written.comma_decimals else written.separator
-    return table.split(block, written.names, separator, quoted=written.quoted).frame
+    separator = "\t" if written.comma_decimals or written.separator == " " else written.separator
+    return plain_cells(table.split(block, written.names, separator, quoted=written.quoted).frame)
 
 
 def _form(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
@@ -176,9 +190,11 @@ def _form(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
             )
         like = [f"{log.options.date} {t}" for t in like]
     try:
-        return stamps.detect(like, day_first=log.options.day_first)
+        form = stamps.detect(like, day_first=log.options.day_first)
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
+    # The quick way of reading stamps knows no halves of the day.
+    return replace(form, fixed=form.fixed and "%p" not in form.pattern)
 
 
 def _decimal(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame) -> str:

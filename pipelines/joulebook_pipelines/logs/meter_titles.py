@@ -11,7 +11,7 @@ from joulebook_pipelines.logs import cells
 
 _TIME = {
     "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc",
-    "horodatage", "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
+    "period", "month", "monat", "mois", "horodatage", "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
 }  # fmt: skip
 _DATE = {"date", "datum", "dato", "data", "jour", "day", "tag"}  # fmt: skip
 _CLOCK = {"uhrzeit", "heure", "hora", "klokkeslett"}  # fmt: skip
@@ -63,7 +63,7 @@ _NOT_A_READING = {
     "emissions",
     "efficiency", "error", "target", "estimated", "forecast", "threshold", "available", "freq", "frequency", "level",
     "update",
-    "saving", "savings", "pct", "percent", "status", "state", "mode", "id", "norm", "edp",
+    "samples", "count", "unit", "units", "percentiles", "percentile", "saving", "savings", "pct", "percent", "status", "state", "mode", "id", "norm", "edp",
 }  # fmt: skip
 _SECONDARY = {
     "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"),

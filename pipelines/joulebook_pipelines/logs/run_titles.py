@@ -14,17 +14,8 @@ _RUN = (
 )  # fmt: skip
 _START = ("start_utc", "start_time", "start", "started_at", "started", "begin", "start_timestamp", "timestamp_start")
 _END = (
-    "end_utc",
-    "end_time",
-    "end",
-    "ended_at",
-    "finished",
-    "finished_at",
-    "stop",
-    "stop_time",
-    "end_timestamp",
-    "timestamp_end",
-)
+    "end_utc", "end_time", "end", "ended_at", "finished", "finished_at", "stop", "stop_time", "end_timestamp", "timestamp_end",
+)  # fmt: skip
 _STAMP = ("timestamp", "datetime", "time", "date", "date_time", "ts")
 _DURATION = (
     "duration", "runtime", "run_time", "execution_time", "elapsed_time", "total_time", "train_time", "training_time", "inference_time",
@@ -63,6 +54,9 @@ _OF_INTERVAL = re.compile(
     r"(^|_)(interval|period)(_|$).*(start|begin|end)|(^|_)(start|begin|end)(_|$).*(interval|period)(_|$)"
 )
 """Titles of meters that give the energy of every interval."""
+
+_MONTHLY = frozenset({"period", "month", "billing_period", "billing_month", "usage_month", "year_month"})
+"""Titles of bills and exports by month."""
 
 CODECARBON = "emissions"
 """A title of CodeCarbon's table, which has its own reader."""
@@ -188,6 +182,8 @@ def is_run_table(titles: Sequence[str]) -> bool:
         or rapl.is_poll(titles)
         or step_names.tells_of_steps(step_names.known_names(titles))
     ):
+        return False
+    if {_plain(t) for t in titles} & _MONTHLY:
         return False
     found = understand(titles)
     roles = set(found.roles)
