@@ -54,17 +54,18 @@ def calibration(points: pl.DataFrame | None, fit: pl.DataFrame, *, ax: Axes | No
         return look.empty(
             ax, f"{row['scope']} against {row['reference_scope']}: {row['status']} – {row['reason'] or ''}"
         )
-    upper, lower = look.panels(ax, (3, 1))
-    for panel in (upper, lower):
+    some = points is not None and not points.is_empty()
+    panels = look.panels(ax, (3, 1) if some else (1,))
+    for panel in panels:
         look.dress(panel, grid="both")
-    _line(upper, row, points)
-    lower.axhline(0.0, color=look.BLUE, linewidth=1.2)
-    if points is not None and not points.is_empty():
-        _points(upper, points, np.zeros(points.height))
-        _points(lower, points, _at(row, points["reading_w"].to_numpy()))
-    upper.set_ylabel(f"{row['reference_scope']} [W]")
-    lower.set_ylabel("rest [W]")
-    lower.set_xlabel(f"{row['scope']} [W]")
+    _line(panels[0], row, points)
+    if points is not None and some:
+        panels[1].axhline(0.0, color=look.BLUE, linewidth=1.2)
+        _points(panels[0], points, np.zeros(points.height))
+        _points(panels[1], points, _at(row, points["reading_w"].to_numpy()))
+        panels[1].set_ylabel("rest [W]")
+    panels[0].set_ylabel(f"{row['reference_scope']} [W]")
+    panels[-1].set_xlabel(f"{row['scope']} [W]")
     gain, offset = row["gain"] if row["gain"] is not None else 1.0, row["offset_w"] or 0.0
     sign = "+" if offset >= 0 else "−"
     ax.set_title(f"{row['reference_scope']} = {gain:.3f} · {row['scope']} {sign} {abs(offset):.4g} W", pad=8)

@@ -12,6 +12,8 @@ from joulebook_pipelines.report.footnotes import EXAMPLES, SUBJECTS, Group, evid
 from joulebook_pipelines.report.source import Source
 
 SIGNS = {"error": "✖", "warning": "▲", "note": "ℹ"}
+_UNITS = {"s": "s", "w": "W", "j": "J", "c": "°C", "ppm": "ppm", "hz": "Hz"}
+"""Units that names end in."""
 _PROOFS = 5
 """Values of evidence that are shown; the store has all."""
 
@@ -57,19 +59,25 @@ def _one(finding: dict[str, Any], paths: dict[int, str]) -> Markup:
     if lines is not None:
         where.append(f"line {_value(lines)}")
     touched = ", ".join(str(proof[k]) for k in ("scope", "metric") if proof.get(k))
-    rest = [
-        f"{k.replace('_', ' ')} {_value(v)}"
-        for k, v in proof.items()
-        if k not in {"lines", "line", "first_line", "scope", "metric"}
-    ]
+    rest = [_named(k, v) for k, v in proof.items() if k not in {"lines", "line", "first_line", "scope", "metric"}]
     text = Markup("<b>{}</b>: {}").format(_about(finding), finding["message"])
     tail = " · ".join(p for p in (" ".join(where), touched, ", ".join(rest[:_PROOFS])) if p)
     return text + (Markup(' <span class="proof">{}</span>').format(tail) if tail else Markup(""))
 
 
+def _named(key: str, value: Any) -> str:
+    """Return a value of evidence with its unit behind it, which the name of the column carries."""
+    name, _, end = key.rpartition("_")
+    if end == "ratio" and name and isinstance(value, float):
+        return f"{name.replace('_', ' ')} {_value(100 * value)} %"
+    if end in _UNITS and name and isinstance(value, int | float):
+        return f"{name.replace('_', ' ')} {_value(value)} {_UNITS[end]}"
+    return f"{key.replace('_', ' ')} {_value(value)}"
+
+
 def _value(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.3g}"
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
     if isinstance(value, list):
         return ", ".join(map(_value, value[:_PROOFS])) + (" …" if len(value) > _PROOFS else "")
     text = str(value)
