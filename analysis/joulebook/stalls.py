@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,12 @@ HYSTERESIS = 0.05
 
 MIN_READINGS = 2
 """A dip has at least so many readings [1]."""
+
+MANY_SINGLES = 4
+"""From so many deep dips of a single reading on they are stalls that are too short to be measured [1]."""
+
+SINGLE_SHARE = 0.25
+"""Share of the dips that may be of a single reading before the energy of all is refused [1]."""
 
 BUSY_UTILIZATION = 0.5
 """A dip at a higher utilisation than this is no stall [1]: the power fell for another reason."""
@@ -123,7 +129,23 @@ def find(
     frame = _events(ticks, below, (low + high) / 2, period, high)
     if marks is not None and not marks.is_empty():
         frame = _marked(frame, marks)
-    return _priced(frame, high, idle_w=idle_w, n=ticks.height, period=_period(frame))
+    priced = _priced(frame, high, idle_w=idle_w, n=ticks.height, period=_period(frame))
+    short = _too_short(watts, below, high, period)
+    if not short:
+        return priced
+    joules = Estimate.refused(short, unit="J", n=frame.height)
+    seconds = Estimate.refused(short, unit="s", n=frame.height)
+    return replace(priced, energy=joules, above_idle=joules, lost=joules, seconds=seconds)
+
+
+def _too_short(watts: Floats, below: NDArray[np.bool_], busy_w: float, period: float) -> str:
+    """Return why the length of the dips is unknown: many are of a single reading, so that others fall between two."""
+    edge = np.diff(np.concatenate([[False], below, [False]]).astype(np.int8))
+    a, b = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    single = int(np.count_nonzero((b - a < MIN_READINGS) & (watts[a] < STALL_RATIO * busy_w)))
+    if single < max(MANY_SINGLES, SINGLE_SHARE * len(a)):
+        return ""
+    return f"{single} of {len(a)} dips are a single reading: stalls may be too short for readings {period:.3g} s apart"
 
 
 def _ticks(power: pl.DataFrame) -> tuple[pl.DataFrame, float]:

@@ -98,3 +98,18 @@ def test_levels_by_hand():
 def test_random_gaps_are_not_called_even(seed):
     starts = np.cumsum(np.random.default_rng(seed).exponential(30, 50))
     assert not stall_levels.regular(starts, starts)[0]
+
+
+def test_stalls_that_fall_between_readings_have_no_energy():
+    rng = np.random.default_rng(8)
+    t = np.arange(0.0, 1800.0, 5.0)
+    stalled = (t % 61.0) < 3.0
+    power = pl.DataFrame({
+        "device": "gpu:0", "ts_utc": [datetime(2026, 11, 2, tzinfo=UTC) + timedelta(seconds=s) for s in t],
+        "power_w": np.where(stalled, 120.0, 400.0) + rng.normal(0.0, 3.0, t.size),
+    })  # fmt: skip
+    assert 10 < stalled.sum() < 30
+    found = stalls.find(power)
+    assert found.energy.value is None
+    assert "single reading" in found.energy.reason
+    assert found.seconds.value is None

@@ -12,6 +12,9 @@ from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 SCOPES = ("board", "node")
 
+WAITING = ("data_wait", "stall")
+"""Phases in which a job waits."""
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
@@ -33,17 +36,37 @@ def _stalls(context: Context, run: Run, scope: str, power: pl.DataFrame, marks: 
     warm = context.number(run.run_id, scope, "warmup_s")
     if warm is not None and warm.value:
         power = power.filter(pl.col("ts_utc") >= run.start_utc + pl.duration(microseconds=round(warm.value * 1e6)))
-    known = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & ~pl.col("phase").is_in(["data_wait", "stall"]))
+    known = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & ~pl.col("phase").is_in(WAITING))
     known = known.filter(pl.col("phase").is_in(["checkpoint", "evaluation", "startup", "idle"])).select(
         "phase", "start_utc", "end_utc"
     )
     found = stalls.find(power, idle_w=None if idle is None else idle.value, marks=known if known.height else None)
-    numbers.add(run.run_id, scope, "stall_energy_j", found.energy)
+    energy = found.energy if found.energy.value is not None else _waited(context, run, scope) or found.energy
+    numbers.add(run.run_id, scope, "stall_energy_j", energy)
     numbers.add(run.run_id, scope, "stall_lost_energy_j", found.lost)
     numbers.add(run.run_id, scope, "stall_s", found.seconds)
     if found.period.value is not None:
         numbers.add(run.run_id, scope, "stall_period_s", found.period)
     numbers.find(run.run_id, (_about(f, run, scope) for f in found.findings))
+
+
+def _waited(context: Context, run: Run, scope: str) -> Estimate | None:
+    """Return the energy of the phase in which a log says that the job waited, for stalls that readings cannot time."""
+    told = [_phase_energy(context, run, scope, phase) for phase in WAITING]
+    known = [e for e in told if e is not None and e.value is not None]
+    return replace(known[0], method=f"logged phase, {known[0].method}") if len(known) == 1 else None
+
+
+def _phase_energy(context: Context, run: Run, scope: str, phase: str) -> Estimate | None:
+    row = context.store.sql(
+        """select value, lo, hi, n, method, reason from results where run_id = ? and scope = ? and metric = 'phase_energy_j'
+        and phase = ? and device = ''""",
+        [run.run_id, scope, phase],
+    )
+    if row.is_empty():
+        return None
+    r = row.row(0, named=True)
+    return Estimate(r["value"], r["lo"], r["hi"], "J", r["n"], None, r["method"], r["reason"])
 
 
 def _about(finding: Finding, run: Run, scope: str) -> Finding:
@@ -70,14 +93,8 @@ def _checkpoints(context: Context, run: Run, marks: pl.DataFrame, numbers: Numbe
     seen = checkpoints.observed(saves.select("phase", "start_utc", "end_utc"))
     numbers.find(run.run_id, getattr(seen, "findings", ()))
     for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
-        row = context.store.sql(
-            """select value, lo, hi, n, method, reason from results where run_id = ? and scope = ? and metric = 'phase_energy_j'
-            and phase = 'checkpoint' and device = ''""",
-            [run.run_id, scope],
-        )
-        if row.height:
-            r = row.row(0, named=True)
-            saved = Estimate(r["value"], r["lo"], r["hi"], "J", r["n"], None, r["method"], r["reason"])
+        saved = _phase_energy(context, run, scope, "checkpoint")
+        if saved is not None:
             numbers.add(run.run_id, scope, "checkpoint_energy_j", saved)
 
 
