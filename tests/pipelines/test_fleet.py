@@ -1,4 +1,5 @@
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -12,6 +13,9 @@ import polars as pl
 import pytest
 
 from joulebook_pipelines import cli, config_errors, fleet, fleet_tables, open_store
+
+DASK_STUDIES = int(os.environ.get("JOULEBOOK_FLEET_STUDIES", "4"))
+"""Studies of the test with real Dask workers; a fleet of forty takes minutes."""
 
 TOML = """[study]
 timezone = "UTC"
@@ -234,7 +238,7 @@ def _wait_for_workers(address, count):
 @pytest.mark.filterwarnings("default")
 def test_dask_gives_the_same_bytes_though_a_worker_is_killed_in_the_middle(studies, tmp_path, cluster):
     address, workers = cluster
-    folders = studies(4)
+    folders = studies(DASK_STUDIES)
     fleet.map_over(folders, str(tmp_path / "serial"), fleet.here, workers=1, report=False)
     _wait_for_workers(address, 2)
 
@@ -246,8 +250,8 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed_in_the_middle(studi
     outcomes = fleet.map_over(
         folders, str(tmp_path / "dask"), fleet.dask(address), workers=2, report=False, staged=True, told=told
     )
-    assert [o.status for o in outcomes] == ["done"] * 4, [o.reason for o in outcomes]
+    assert [o.status for o in outcomes] == ["done"] * DASK_STUDIES, [o.reason for o in outcomes]
     assert workers[0].poll() is not None
     assert_same(tmp_path / "serial", tmp_path / "dask")
-    with open_store(tmp_path / "dask" / "n3") as store:
+    with open_store(tmp_path / "dask" / f"n{DASK_STUDIES - 1}") as store:
         assert store.runs().height == 1
