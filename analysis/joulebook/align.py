@@ -95,6 +95,8 @@ def estimate(
     *,
     reading_window_s: float | None = None,
     reference_window_s: float | None = None,
+    reading_age_s: float = 0.0,
+    reference_age_s: float = 0.0,
     subject: str = "clock",
 ) -> Alignment:
     """Find how far the clock of one log is off the clock of another log of the same machine.
@@ -113,6 +115,9 @@ def estimate(
     reading_window_s, reference_window_s
         Averaging window of each sensor [s], 0 = instantaneous; default: the median of ``span_s``, and where that is
         empty it is found from the data.
+    reading_age_s, reference_age_s
+        How old a value may be when it is stamped [s]: a controller that is asked hands out its last value. The power
+        cannot tell such a delay from a late clock; the interval covers both.
     subject
         Name of the clock for findings.
 
@@ -143,8 +148,8 @@ def estimate(
     >>> found.status, round(found.offset_s, 1)
     ('aligned', 7.0)
     """
-    refs = build(reference, window_s=reference_window_s)
-    reads = build(reading, window_s=reading_window_s, epoch_us=refs[0].epoch_us)
+    refs = build(reference, window_s=reference_window_s, age_s=reference_age_s)
+    reads = build(reading, window_s=reading_window_s, age_s=reading_age_s, epoch_us=refs[0].epoch_us)
     early = align_checks.unusable(reads[0], refs[0])
     if early:
         return refused(early, subject=subject)
@@ -240,7 +245,7 @@ def _result(
     anchor_s = fit.anchor_s if slow_is_reading else fit.anchor_s + fit.shift_s
     offset, drift = sign * fit.shift_s, sign * fit.drift * 1e6
     half, half_ppm = align_checks.half_widths(fit, fast, slow, model_s=model_s)
-    early, late = (slow.rounded_s, fast.rounded_s) if slow_is_reading else (fast.rounded_s, slow.rounded_s)
+    early, late = (slow.early_s, fast.early_s) if slow_is_reading else (fast.early_s, slow.early_s)
     thin = align_checks.drift_doubt(fit, slow)
     if thin:
         drift, half_ppm = 0.0, max(half_ppm, Z95 * align_model.PRIOR_DRIFT * 1e6)

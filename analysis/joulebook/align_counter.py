@@ -200,10 +200,17 @@ def _mean(grid: Grid) -> tuple[float, float]:
 
 
 def _covariance(grid: Grid) -> Floats:
-    """Return the covariance of shift and drift, the width of a cell of the grid included."""
+    """Return the covariance of shift and drift, wide enough for the longer side of each one's 95 % interval."""
     w = grid.weight
     shift, drift = _mean(grid)
-    ds, dd = grid.shift_s - shift, grid.drift - drift
-    both = float(dd @ w @ ds)
-    cell = [(g[1] - g[0]) ** 2 / 12 for g in (grid.shift_s, grid.drift)]
-    return np.array([[w.sum(0) @ ds**2 + cell[0], both], [both, w.sum(1) @ dd**2 + cell[1]]])
+    both = float((grid.drift - drift) @ w @ (grid.shift_s - shift))
+    variance = [_variance(grid.shift_s, w.sum(0), shift), _variance(grid.drift, w.sum(1), drift)]
+    return np.array([[variance[0], both], [both, variance[1]]])
+
+
+def _variance(points: Floats, weight: Floats, mean: float) -> float:
+    """Return the variance on an axis, or what its longer side would have if it were normal; a cell's width included."""
+    cell = points[1] - points[0]
+    lo, hi = np.interp((0.025, 0.975), np.cumsum(weight) - weight / 2, points)
+    half = max(hi - mean, mean - lo)
+    return float(max(weight @ (points - mean) ** 2, (half / Z95) ** 2) + cell**2 / 12)

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from joulebook.align_signal import COUNTER, GAP_PERIODS, Floats, Signal
 
+WALK = 8
+"""Knots that are passed one by one before they are searched for."""
+
 
 @dataclass(frozen=True)
 class Sensor:
@@ -41,10 +44,14 @@ def _cumulative(u: Floats, t: Floats, total: Floats, slope: Floats) -> Floats:
         if x < t[0] or x > t[-1]:
             out[k] = np.nan
             continue
-        while i < last and t[i + 1] < x:
-            i += 1
-        while i > 0 and t[i] > x:
-            i -= 1
+        if t[i] > x or (i < last and t[i + 1] < x):
+            # near knots are walked to, far ones are searched for
+            near = i + WALK
+            if t[i] <= x and near <= last and t[near] >= x:
+                while t[i + 1] < x:
+                    i += 1
+            else:
+                i = min(max(np.searchsorted(t, x) - 1, 0), last)
         h = t[i + 1] - t[i]
         s = (x - t[i]) / h
         a = 1 - s
@@ -87,6 +94,8 @@ class Curve:
 
     def whole(self, since: Floats, until: Floats) -> NDArray[np.bool_]:
         """Return where no gap lies in between."""
+        if self.gap_s[-1] == 0:
+            return np.ones(np.shape(since), dtype=bool)
         lost = np.interp(until, self.time_s, self.gap_s) - np.interp(since, self.time_s, self.gap_s)
         return np.asarray(lost <= 1e-9)
 

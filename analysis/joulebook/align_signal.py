@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -41,8 +43,9 @@ class Signal:
         Half width of what the stamps' resolution leaves open of the clock reading [s].
     stamp_rate
         Half width of what it leaves open of the clock's rate.
-    rounded_s
-        By how much all times are earlier if the stamps were rounded to the nearest rather than cut [s].
+    early_s
+        By how much the power may be of earlier times still: stamps rounded to the nearest rather than cut, or values
+        that waited to be handed out [s].
     """
 
     time_s: Floats
@@ -53,7 +56,7 @@ class Signal:
     epoch_us: int
     stamp_s: float = 0.0
     stamp_rate: float = 0.0
-    rounded_s: float = 0.0
+    early_s: float = 0.0
 
     def part(self, keep: NDArray[np.bool_] | slice) -> Signal:
         """Return the signal of some of the samples."""
@@ -64,7 +67,7 @@ Pair = tuple[Signal, Signal | None]
 """A log read in two ways."""
 
 
-def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | None = None) -> Pair:
+def build(log: pl.DataFrame, *, window_s: float | None = None, age_s: float = 0.0, epoch_us: int | None = None) -> Pair:
     """Make the signal of a log: power where it has any, otherwise its counter.
 
     Stamps cut to whole seconds that slip now and then can be read in two ways: a sample was lost, or the sampler runs
@@ -76,6 +79,8 @@ def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | N
         Frame with ``ts_utc`` and ``power_w`` [W] or ``energy_counter_j`` [J]; ``span_s`` [s] where known.
     window_s
         Averaging window of the sensor [s]; 0 = instantaneous. Default: the median of ``span_s``.
+    age_s
+        How old a value may be when it is stamped [s].
     epoch_us
         Origin of times, Unix time [us]. Default: the first stamp.
 
@@ -104,7 +109,8 @@ def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | N
         window_s = float(rows["span_s"].median())  # type: ignore[arg-type]
     kind = COUNTER if column == "energy_counter_j" else INSTANT if window_s == 0 else MEAN
     taken = align_stamps.plain(time, stamps, period)
-    plain = _signal(once[column], taken, kind, period, window_s, origin)
+    sensor = partial(Signal, kind=kind, window_s=window_s, epoch_us=origin)
+    plain = _timed(sensor, once[column], taken, period, age_s)
     if kind == COUNTER:
         return plain, None
     stamps = rows["ts_utc"].dt.epoch("us").to_numpy()
@@ -112,17 +118,19 @@ def build(log: pl.DataFrame, *, window_s: float | None = None, epoch_us: int | N
     if free is None or (len(rows) == len(once) and np.array_equal(free.time_s, taken.time_s)):
         return plain, None
     pace = float(np.median(np.diff(free.time_s)))
-    return plain, _signal(rows[column], free, kind, pace, window_s, origin)
+    return plain, _timed(sensor, rows[column], free, pace, age_s)
 
 
-def _signal(
-    values: pl.Series, taken: Times, kind: str, period_s: float, window_s: float | None, epoch_us: int
-) -> Signal:
-    """Put values and their times together."""
-    return Signal(
-        taken.time_s, values.cast(pl.Float64).to_numpy(), kind, period_s, window_s, epoch_us,
-        taken.half_s, taken.rate, taken.rounded_s,
-    )  # fmt: skip
+def _timed(sensor: Callable[..., Signal], values: pl.Series, taken: Times, period_s: float, age_s: float) -> Signal:
+    """Return the signal of values and their times."""
+    return sensor(
+        time_s=taken.time_s,
+        value=values.cast(pl.Float64).to_numpy(),
+        period_s=period_s,
+        stamp_s=taken.half_s,
+        stamp_rate=taken.rate,
+        early_s=taken.rounded_s + age_s,
+    )
 
 
 def _share(log: pl.DataFrame, column: str) -> float:

@@ -15,6 +15,9 @@ from joulebook.align_signal import COUNTER, INSTANT, Floats, Signal
 ALIKE = 2.5
 """Two logs are of one pace when their periods differ by less than this factor."""
 
+SLOWER = 1.5
+"""From this ratio of periods on, a window shorter than the slower log's period can be told from the whole of it."""
+
 TRIAL_SAMPLES = 4000
 """Most slow samples on which sensor models and starts are compared."""
 
@@ -29,6 +32,12 @@ LAGS_S = (2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 36.0)
 
 LAG_STEPS = (0.85, 0.92, 0.96, 1.04, 1.08, 1.17)
 """Factors tried around the best time constant, twice."""
+
+SHORTER = (0.5, 0.25, 0.1)
+"""Windows tried beside the whole period, as shares of it: many meters write less often than they average."""
+
+WINDOW_STEPS = ((0.7, 0.84, 1.2, 1.4), (0.92, 0.96, 1.04, 1.08))
+"""Factors tried around the best shorter window, coarse and then fine."""
 
 COUNTER_UNITS = 3.0
 """Units that a counter should advance over one difference, so that its rounding stays small in it."""
@@ -67,8 +76,9 @@ def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
     if slow.kind == INSTANT:
         return lags
     if alike:
-        return [Sensor(p, 0.0, held)]
-    shorter = [Sensor(w * p, 0.0, held) for w in (0.5, 0.25)]
+        half = [Sensor(SHORTER[0] * p, 0.0, held)] if p > SLOWER * fast.period_s else []
+        return [Sensor(p, 0.0, held), *half]
+    shorter = [Sensor(w, 0.0, held) for w in (*(s * p for s in SHORTER), fast.period_s) if fast.period_s <= w < p]
     return [Sensor(p, 0.0, held), *shorter, *(lags if p >= LAG_PERIOD_S else lags[:1])]
 
 
@@ -87,14 +97,14 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
     fits : list of Fit
         Best first; empty where none could be fitted.
     model_s : float
-        By how much the plainest sensor model would move the shift, where it is not clearly worse [s].
+        By how much sensor models that are not clearly worse would move the shift [s].
     """
     few = _middle(slow)
     trials = [f for s in sensors(fast, few) if (f := _try(fast, few, s, float(found.shift_s[0]))) is not None]
     if not trials:
         return [], 0.0
-    best, plain = _best_sensor(fast, few, trials), trials[0]
-    model_s = abs(best.shift_s - plain.shift_s) if best.llr < plain.llr + DECISIVE_GAIN else 0.0
+    best = _best_sensor(fast, few, trials)
+    model_s = _open_s(best, trials)
     starts = _distinct(
         [s for shift in found.shift_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
     )
@@ -168,19 +178,38 @@ def _anchor(s: Signal) -> float:
 
 
 def _best_sensor(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:
-    """Return the fit under the likeliest sensor model, a time constant refined."""
+    """Return the fit under the likeliest sensor model, its time constant or window refined; trials are added to."""
     best = max(trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
     if best.llr < trials[0].llr + MODEL_GAIN:
         return trials[0]
-    for _ in range(2 if best.sensor.lag_s else 0):
-        lag = best.sensor.lag_s
-        for factor in LAG_STEPS:
-            sensor = replace(best.sensor, lag_s=lag * factor)
-            start = best.shift_s + sensor.lag_s - best.sensor.lag_s
-            one = align_model.fit(fast, few, sensor, shift_s=start, drift=best.drift, anchor_s=best.anchor_s)
-            if one is not None and one.llr > best.llr:
-                best = one
+    sensor = best.sensor
+    if sensor.lag_s:
+        for factors in (LAG_STEPS, LAG_STEPS):
+            lags = [replace(best.sensor, lag_s=best.sensor.lag_s * f) for f in factors]
+            best = _better(fast, few, best, lags, trials)
+    elif 0 < sensor.window_s < trials[0].sensor.window_s:
+        for around in WINDOW_STEPS:
+            windows = [min(best.sensor.window_s * f, few.period_s) for f in around]
+            best = _better(fast, few, best, [replace(best.sensor, window_s=w) for w in windows], trials)
     return best
+
+
+def _better(fast: Signal, few: Signal, best: Fit, sensors: list[Sensor], trials: list[Fit]) -> Fit:
+    """Return the likeliest of a fit and of those under other sensors, started where the middle of both is the same."""
+    for sensor in sensors:
+        start = best.shift_s + sensor.lag_s - best.sensor.lag_s + (sensor.window_s - best.sensor.window_s) / 2
+        one = align_model.fit(fast, few, sensor, shift_s=start, drift=best.drift, anchor_s=best.anchor_s)
+        if one is not None and one.gain > 0:
+            trials.append(one)
+    return max(best, *trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
+
+
+def _open_s(best: Fit, trials: list[Fit]) -> float:
+    """Return by how much sensor models that are not clearly worse would move the shift [s]."""
+    alike = [f for f in trials if f.gain > 0 and f.llr > best.llr - MODEL_GAIN]
+    if best.llr < trials[0].llr + DECISIVE_GAIN:
+        alike.append(trials[0])
+    return max((abs(f.shift_s - best.shift_s) for f in alike), default=0.0)
 
 
 def _try(fast: Signal, few: Signal, sensor: Sensor, centre_s: float) -> Fit | None:

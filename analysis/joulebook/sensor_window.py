@@ -13,6 +13,10 @@ from joulebook.findings import Estimate
 WINDOWS = 60
 """Windows tried on a log grid."""
 
+BEST, BETWEEN = 3, 6
+"""How many of the best windows have others tried beside them, and how many: a load of short steps goes in and out of
+step with the window, and the likelihood has a hill for each."""
+
 Z95 = 1.959964
 
 
@@ -51,17 +55,15 @@ def window(reading: pl.DataFrame, reference: pl.DataFrame, *, longest_s: float =
     new = reading.sort("ts_utc").filter((pl.col("power_w") != pl.col("power_w").shift(1)).fill_null(True))
     slow, _ = align_signal.build(new, epoch_us=fast.epoch_us)
     grid = np.geomspace(max(2 * fast.period_s, longest_s / 500), longest_s, WINDOWS)
-    score = np.full(grid.size, -np.inf)
     rough = _delay(fast, slow, longest_s / 3, np.arange(-2.0, 2.0, slow.period_s / 10))
     fine = np.arange(rough - longest_s / 3, rough + longest_s / 3, max(fast.period_s, slow.period_s / 20))
-    at = float(slow.time_s.mean())
-    for i, w in enumerate(grid):
-        # a periodic load has many delays that look alike: the common one and the window's own are both tried
-        for delay in (rough, _delay(fast, slow, float(w), fine)):
-            start = delay + float(w) / 2
-            one = align_model.fit(fast, slow, Sensor(float(w), 0.0, False), shift_s=start, drift=0.0, anchor_s=at)
-            if one is not None and one.gain > 0:
-                score[i] = max(score[i], one.llr)
+    score = np.array([_likelihood(fast, slow, float(w), rough, fine) for w in grid])
+    finer = [np.linspace(grid[max(i - 1, 0)], grid[min(i + 1, WINDOWS - 1)], BETWEEN + 2)[1:-1] for i in _hills(score)]
+    if finer:
+        more = np.setdiff1d(np.concatenate(finer), grid)
+        order = np.argsort(np.concatenate([grid, more]))
+        likely = np.array([_likelihood(fast, slow, float(w), rough, fine) for w in more])
+        grid, score = np.concatenate([grid, more])[order], np.concatenate([score, likely])[order]
     best = int(np.argmax(score))
     if not score[best] > 25:
         return Estimate.refused("the reference does not explain the readings", unit="s", n=len(new), method=method)
@@ -71,6 +73,27 @@ def window(reading: pl.DataFrame, reference: pl.DataFrame, *, longest_s: float =
     near = np.flatnonzero(score >= score[best] - Z95**2 / 2)
     lo, hi = grid[max(near[0] - 1, 0)], grid[min(near[-1] + 1, grid.size - 1)]
     return Estimate(float(grid[best]), float(lo), float(hi), "s", n=len(new), method=method)
+
+
+def _likelihood(
+    fast: align_signal.Signal, slow: align_signal.Signal, window_s: float, rough: float, fine: Floats
+) -> float:
+    """Return the log-likelihood of a window at its best delay."""
+    best, at = -np.inf, float(slow.time_s.mean())
+    # a periodic load has many delays that look alike: the common one and the window's own are both tried
+    for delay in (rough, _delay(fast, slow, window_s, fine)):
+        start = delay + window_s / 2
+        one = align_model.fit(fast, slow, Sensor(window_s, 0.0, False), shift_s=start, drift=0.0, anchor_s=at)
+        if one is not None and one.gain > 0:
+            best = max(best, one.llr)
+    return best
+
+
+def _hills(score: Floats) -> list[int]:
+    """Return the places of the highest local maxima."""
+    padded = np.concatenate([[-np.inf], score, [-np.inf]])
+    tops = np.flatnonzero((score >= padded[:-2]) & (score >= padded[2:]) & np.isfinite(score))
+    return [int(i) for i in tops[np.argsort(-score[tops], kind="stable")][:BEST]]
 
 
 def _delay(fast: align_signal.Signal, slow: align_signal.Signal, window_s: float, shifts: Floats) -> float:

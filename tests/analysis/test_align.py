@@ -226,3 +226,58 @@ def test_node_study_controller() -> None:
 def test_campaign_study_meter() -> None:
     found = align.estimate(meter("campaign"), boards("campaign", "UTC"))
     assert found.offset_s == pytest.approx(-31.4757, abs=0.1)
+
+
+def free_sampler(watts: np.ndarray, *, pace_s: float, late_s: float, lost: int = 0) -> pl.DataFrame:
+    """One-second means of a sampler of its own pace, stamps cut to whole seconds; some samples lost if asked."""
+    total = np.concatenate([[0.0], np.cumsum(watts)]) / 10
+    true = np.arange(2.0, watts.size / 10 - 1, pace_s)
+    grid = np.arange(total.size) / 10
+    mean = np.interp(true, grid, total) - np.interp(true - 1, grid, total)
+    stamps = np.floor(true + late_s)
+    rows = pl.DataFrame({"s": stamps, "power_w": mean})
+    keep = np.random.default_rng(1).permutation(len(rows))[lost:]
+    return rows[np.sort(keep)].select(
+        (pl.lit(T0) + pl.duration(seconds=pl.col("s").cast(pl.Int64))).cast(pl.Datetime("us", "UTC")).alias("ts_utc"),
+        "power_w",
+    )
+
+
+@pytest.mark.parametrize("pace_s", [1.002, 0.998])
+def test_slips_of_whole_seconds_tell_where_in_a_second_a_sampler_was(pace_s: float) -> None:
+    watts = levels(31)
+    found = align.estimate(free_sampler(watts + 60, pace_s=pace_s, late_s=8.43), log(watts), reference_window_s=1.0)
+    assert found.offset_s == pytest.approx(8.43 - 0.0137, abs=0.03)
+    assert found.offset_lo is not None
+    assert found.offset_hi is not None
+    # whether stamps were cut or rounded stays open: half a second to one side
+    assert 0.5 < found.offset_hi - found.offset_lo < 0.8
+
+
+def test_lost_samples_are_not_taken_for_slips() -> None:
+    watts = levels(37)
+    found = align.estimate(
+        free_sampler(watts + 60, pace_s=1.0, late_s=8.43, lost=6), log(watts), reference_window_s=1.0
+    )
+    assert found.offset_lo is not None
+    assert found.offset_hi is not None
+    assert found.offset_lo <= 8.43 <= found.offset_hi
+    assert found.offset_hi - found.offset_lo > 1.9
+
+
+def test_two_machines_that_share_a_start_and_an_end_are_refused() -> None:
+    rng = np.random.default_rng(41)
+    load = np.repeat([200.0, 900.0, 200.0], [1500, 6000, 1500])
+    one, two = (load * scale + rng.normal(0, sd, 9000) for scale, sd in ((1.0, 20), (1.4, 30)))
+    ramp = np.where(load > 500, np.repeat(rng.normal(0, 25, 90), 100), 0.0)
+    other = np.where(load > 500, np.repeat(rng.normal(0, 25, 90), 100), 0.0)
+    found = align.estimate(log(two + ramp, late_s=31.0), log(one + other))
+    assert found.status == "refused"
+
+
+def test_values_that_waited_widen_the_interval_to_earlier_clocks() -> None:
+    watts = levels(43)
+    plain, aged = (align.estimate(log(watts + 90, late_s=6.0), log(watts), reading_age_s=s) for s in (0.0, 5.0))
+    assert plain.offset_lo is not None
+    assert aged.offset_lo == pytest.approx(plain.offset_lo - 5.0)
+    assert aged.offset_hi == plain.offset_hi

@@ -58,8 +58,6 @@ def test_card(name: str, column: str, update_s: float, window_s: float, within: 
     score.row("sampling", f"{what}: update period [s]", f"{update_s} published", str(period))
     score.row("sampling", f"{what}: window [s]", f"{window_s} published, ± {within:.0%}", str(window))
     assert period.value == pytest.approx(update_s, rel=0.06)
-    if window.value is not None and window.lo is not None and window.value > window_s * (1 + within):
-        pytest.xfail("the window comes out long: the windows tried lie 12 % apart and the delay is fitted beside it")
     assert window.value == pytest.approx(window_s, rel=within)
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import polars as pl
 
 from joulebook import align, schema, ticks
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.stages.context import Context, Numbers, Stage
+
+ASKED = ("ipmitool", "freeipmi", "redfish")
+"""Readers of controllers that are asked for their last value: it may be as old as the time since they were asked last."""
 
 
 def _work(context: Context) -> Numbers:
@@ -48,7 +53,10 @@ def _align(context: Context, channels: pl.DataFrame, clock: str, reference: str,
     mine, other = _signal(context, channels, clock), _signal(context, channels, reference)
     if mine is None or other is None:
         return _assumed(clock, reference, "no power readings on both clocks", numbers)
-    found = align.estimate(mine[0], other[0], reading_window_s=mine[1], reference_window_s=other[1], subject=clock)
+    found = align.estimate(
+        mine.power, other.power, reading_window_s=mine.window_s, reference_window_s=other.window_s,
+        reading_age_s=mine.age_s, reference_age_s=other.age_s, subject=clock,
+    )  # fmt: skip
     numbers.find("", found.findings)
     if found.status == "refused":
         numbers.find("", [Finding(
@@ -75,7 +83,15 @@ def _assumed(clock: str, reference: str, why: str, numbers: Numbers) -> dict[str
     }  # fmt: skip
 
 
-def _signal(context: Context, channels: pl.DataFrame, clock: str) -> tuple[pl.DataFrame, float | None] | None:
+class _Log(NamedTuple):
+    """Total power on a clock, its averaging window and the largest age of its values [s]."""
+
+    power: pl.DataFrame
+    window_s: float | None
+    age_s: float
+
+
+def _signal(context: Context, channels: pl.DataFrame, clock: str) -> _Log | None:
     """Return the total power of a clock at its widest scope from its densest instrument, as measured."""
     order = {s: i for i, s in enumerate(schema.SUMMED_SCOPES)}
     mine = channels.filter(
@@ -93,7 +109,12 @@ def _signal(context: Context, channels: pl.DataFrame, clock: str) -> tuple[pl.Da
     if power["device"].n_unique() > 1:
         power = ticks.total(power)
     window_s = mine["window_s"].drop_nulls()
-    return power, float(window_s[0]) if len(window_s) == mine.height and len(window_s) else None
+    period_s = mine["period_s"].drop_nulls()
+    return _Log(
+        power,
+        float(window_s[0]) if len(window_s) == mine.height and len(window_s) else None,
+        float(period_s.median()) if adapter in ASKED and len(period_s) else 0.0,  # type: ignore[arg-type]
+    )
 
 
 STAGE = Stage("clocks", "aligning clocks", _work)
