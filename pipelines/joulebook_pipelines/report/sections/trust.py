@@ -61,7 +61,13 @@ def brief(tiles: Sequence[Tile]) -> Inline:
     """Return in words which checks are bad and which call for a look, each a link to its tile."""
     parts = []
     for state, css, words in (("bad", "wrong", "✖ bad"), ("doubt", "look", "▲ look at")):
-        links = [Markup('<a href="#{}">{}</a>').format(t.anchor, t.name) for t in tiles if t.state == state]
+        links = [
+            Markup('<a href="#{}">{}</a>{}').format(
+                t.anchor, t.name, f" ({t.summary.rpartition('; ')[2]})" if state == "bad" else ""
+            )
+            for t in tiles
+            if t.state == state
+        ]
         if links:
             parts.append(Markup('<span class="{}">{}</span>: {}').format(css, words, Markup(", ").join(links)))
     good = sum(t.state == "good" for t in tiles)
@@ -187,7 +193,8 @@ def _metric(source: Source, name: str, good: str, missing: str) -> State:
     refused = partly["run_id"].n_unique()
     runs = known["run_id"].n_unique()
     summary = f"{good} in {runs} of {_plural(max(len(source.runs), runs), 'run')}"
-    summary += f", in {refused} of them not at every boundary" if refused else ""
+    partly_known = ", but not at every boundary" if refused == runs else f", in {refused} of them not at every boundary"
+    summary += partly_known if refused else ""
     why = rows.filter(pl.col("value").is_null()).group_by("scope", "reason", maintain_order=True).len()
     told = tuple(
         Text(f"At the {scope}, in {_plural(n, 'run')}: {reason or 'no value'}.") for scope, reason, n in why.iter_rows()
