@@ -128,7 +128,7 @@ def why_unknown(head: Head) -> str:
     times = [n for n, m in meant if m.role in {"time", "start", "end", "clock", "relative"}]
     powers = [n for n, m in meant if m.quantity in {"power_w", "energy_j"}]
     if not cells:
-        return "is JSON, but none of its objects could be read; export it again"
+        return "none of its objects could be read: it is cut, or nested too deep; export it again"
     if powers and not times:
         return (
             f"its objects hold {_some(powers)} but no time that a name tells; log a time with each object, or name it: "

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
@@ -13,6 +14,9 @@ from joulebook_pipelines.logs.meter_titles import meaning
 
 MOST_CELLS = 400
 """Cells of one record that are looked at: a record with more is no reading but a dump."""
+
+LINES_AT_ONCE, LARGEST_DOCUMENT = 20_000, 1 << 26
+"""Lines that become one frame, and the bytes of a document that is held whole: a bound on memory."""
 
 MOST_TRIES = 60
 """Objects at the beginning of a file that are looked at for one that knows a time and a power."""
@@ -112,6 +116,7 @@ def _number(element: object, at: int) -> int:
     return at
 
 
+@lru_cache(maxsize=4096)
 def _element(name: str, number: int) -> str:
     """Return the name of a list's element: ``gpus`` makes ``gpu 0``, ``gpu_power_w`` makes ``gpu 0.power_w``."""
     before, _, last = name.rpartition(".")
@@ -124,21 +129,24 @@ def _element(name: str, number: int) -> str:
 
 
 def of_lines(log: Log) -> Iterator[tuple[list[Record], list[tuple[int, str]], int]]:
-    """Yield the records of each block, the lines that are none, and the number of lines."""
+    """Yield the records of some lines at a time, the lines that are none, and the number of lines."""
     for block in log.blocks():
-        records, odd = [], []
-        for number, line in enumerate(block.lines, block.first_line):
-            if not line.strip():
-                continue
-            try:
-                found = json.loads(line.strip().rstrip(","))
-            except (ValueError, RecursionError):
-                found = None
-            if isinstance(found, dict):
-                records.append(Record(number, flat(found)))
-            else:
-                odd.append((number, line))
-        yield records, odd, block.count
+        lines = block.lines
+        for at in range(0, len(lines), LINES_AT_ONCE):
+            records, odd = [], []
+            some = lines[at : at + LINES_AT_ONCE]
+            for number, line in enumerate(some, block.first_line + at):
+                if not line.strip():
+                    continue
+                try:
+                    found = json.loads(line.strip().rstrip(","))
+                except (ValueError, RecursionError):
+                    found = None
+                if isinstance(found, dict):
+                    records.append(Record(number, flat(found)))
+                else:
+                    odd.append((number, line))
+            yield records, odd, len(some)
 
 
 def of_document(log: Log, knows: Knows) -> tuple[list[Record], int]:
@@ -149,7 +157,7 @@ def of_document(log: Log, knows: Knows) -> tuple[list[Record], int]:
     LogRefusedError
         It is not a whole document, or holds no list of readings.
     """
-    text = log.whole_text()
+    text = log.whole_text(LARGEST_DOCUMENT)
     lines = text.count("\n") + (not text.endswith("\n"))
     values, at = [], 0
     try:

@@ -51,6 +51,11 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
     LogRefusedError
         Something cannot be known: the message says what to add to study.toml.
     """
+    if not layout.groups and not (layout.value and layout.unit):
+        raise LogRefusedError(
+            f"{log.name}: has a time but nothing that is a power or an energy with a unit; name the column: "
+            'columns = { time = "…", power_w = "…" } and units = { power_w = "W" }'
+        )
     text = stamp_text(sample, layout)
     known = text.drop_nulls().str.strip_chars().to_list()
     like = [t for t in known if any(ch.isdigit() for ch in t)]
@@ -145,7 +150,10 @@ def _with_unit_column(log: Log, written: Dialect) -> Dialect:
     at = next((i for i, m in enumerate(meant) if m.role == "unit"), None)
     if at is None or any(m.role == "value" for m in meant):
         return written
-    said = _sample(log, written)[written.names[at]].str.strip_chars(' "').unique().to_list()
+    sample = _sample(log, written)
+    if sample.is_empty():
+        return written
+    said = sample[written.names[at]].str.strip_chars(' "').unique().to_list()
     said = [u for u in said if u]
     if len(said) != 1:
         return written

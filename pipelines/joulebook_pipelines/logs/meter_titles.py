@@ -11,7 +11,7 @@ from joulebook_pipelines.logs import cells
 
 _TIME = {
     "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc",
-    "period", "month", "monat", "mois", "horodatage", "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
+    "horodatage", "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
 }  # fmt: skip
 _DATE = {"date", "datum", "dato", "data", "jour", "day", "tag"}  # fmt: skip
 _CLOCK = {"uhrzeit", "heure", "hora", "klokkeslett"}  # fmt: skip
@@ -19,6 +19,7 @@ _START = {"start", "from", "von", "begin", "beginn", "since"}  # fmt: skip
 _END = {"end", "to", "bis", "until", "ende", "stop"}  # fmt: skip
 _OTHER_TIMES = {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}
 _RELATIVE = {"elapsed", "seconds", "sec", "secs", "relative"}  # fmt: skip
+_MONTHS = {"period", "month", "billing period", "billing month", "usage month", "year month", "monat", "mois"}
 _TIME_UNITS = {
     "s": "s", "sec": "s", "secs": "s", "seconds": "s", "ms": "ms", "msec": "ms", "millis": "ms", "milliseconds": "ms",
     "us": "us", "µs": "us", "usec": "us", "microseconds": "us", "ns": "ns", "nanoseconds": "ns", "min": "min",
@@ -200,7 +201,7 @@ def _role_of_time(words: list[str], unit: str) -> str:
         ("clock", said & _CLOCK and not said & _DATE),
         ("date", said & _DATE and not said & (_TIME | _CLOCK)),
         ("clock", words in (["time"], ["zeit"])),
-        ("time", timed),
+        ("time", timed or " ".join(words) in _MONTHS),
     )  # fmt: skip
     return next((role for role, holds in roles if holds), "")
 
@@ -238,7 +239,8 @@ def _quantity(words: list[str], unit: str) -> Meaning:
     if said & _NOT_A_READING or (not by_unit and "%" in "".join((*words, unit)) and said & (_POWER | _ENERGY)):
         return Meaning()
     if said & {"limit", "cap"}:
-        return Meaning("quantity", "power_limit_w", unit, _place(words)) if by_unit == "power_w" else Meaning()
+        about = _place([w for w in words if w not in {"limit", "cap", "enforced"}])
+        return Meaning("quantity", "power_limit_w", unit, about) if by_unit == "power_w" else Meaning()
     if {"power", "factor"} <= said or {"cos", "phi"} <= said:
         return Meaning(
             "quantity",
