@@ -12,6 +12,7 @@ PROVED = {
     "dcgmi-dmon": (2, 1),
     "energibridge": (1, 1),
     "freeipmi": (5, 0),
+    "gpustat": (1, 1),
     "hf-trainer-state": (1, 1),
     "ipmitool": (15, 3),
     "megatron": (2, 1),
@@ -51,7 +52,7 @@ PROVED = {
     "tegrastats": (3, 1),
     "training-csv": (7, 2),
     "training-jsonl": (4, 0),
-    "turbostat": (2, 1),
+    "turbostat": (3, 1),
     "turbostress": (2, 1),
     "vtune-tasks": (1, 2),
 }

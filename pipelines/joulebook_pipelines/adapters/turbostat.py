@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, rows, sections, stamps, table, wide
+from joulebook_pipelines.logs import rapl, rows, sections, stamps, table, untimed, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -38,20 +38,23 @@ def _parse(log: Log) -> Iterator[Part]:
     headers = _headers(log.head)
     if headers is None:
         raise LogRefusedError(f"{log.name}: no header of turbostat with a column of watts")
-    if _TIME not in headers:
+    if _TIME not in headers and log.options.distance_s is None:
         raise LogRefusedError(
-            f"{log.name}: has no column of the time; without times there is no energy. Log again with --enable {_TIME}"
+            f"{log.name}: has no column of the time; without times there is no energy. Log again with --enable {_TIME}; or add "
+            "period_s = (turbostat's --interval, 5 where none was given) to this [[source]]"
         )
-    reader = _Reader(headers)
+    reader = _Reader(headers, None if _TIME in headers else untimed.Steps(log))
     for block in log.blocks():
         yield reader.read(block)
+    if reader.steps is not None:
+        yield Part(findings=reader.steps.findings)
 
 
 class _Reader:
     """State of one pass: the last stamp, which gives each reading its span."""
 
-    def __init__(self, headers: list[str]) -> None:
-        self._headers = headers
+    def __init__(self, headers: list[str], steps: untimed.Steps | None = None) -> None:
+        self._headers, self.steps, self._rounds = headers, steps, 0
         self._names = [f"c{i}" for i in range(len(headers))]
         self._channels: dict[str, Channel] = {}
         self._last_us: int | None = None
@@ -99,6 +102,8 @@ class _Reader:
 
     def _timed(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Each reading is the mean since the stamp before it; the first covers the usual step."""
+        if self.steps is not None:
+            return self._stepped(raw, self.steps), table.no_rejects()
         time = str(self._column(_TIME))
         at = raw.select(stamps.parse(pl.col(time), _EPOCH).dt.replace_time_zone("UTC").alias("ts_utc")).to_series()
         raw = raw.with_columns(at)
@@ -109,6 +114,15 @@ class _Reader:
         us = raw["ts_utc"].dt.timestamp("us").alias("us")
         raw = raw.with_columns(us).join(self._steps(us), on="us", how="left", maintain_order="left")
         return raw.with_columns(span_s=pl.col("step") / 1e6).drop("us", "step"), rejects
+
+    def _stepped(self, raw: pl.DataFrame, steps: untimed.Steps) -> pl.DataFrame:
+        """Lay the rounds one after the other: each begins with the line of the whole machine."""
+        cpu = self._column("CPU")
+        whole = pl.lit(value=True) if cpu is None else pl.col(cpu).is_in(["-", ""])
+        rounds = raw.select(whole.cast(pl.Int64).cum_sum() + self._rounds).to_series()
+        if len(rounds):
+            self._rounds = int(rounds[-1])
+        return raw.with_columns(steps.at(rounds.clip(lower_bound=1)), span_s=pl.lit(steps.step_s))
 
     def _steps(self, us: pl.Series) -> pl.DataFrame:
         """Return ``us, step``: lines of one round carry stamps some microseconds apart, a step is one between rounds."""
@@ -158,7 +172,7 @@ class _Reader:
 
 ADAPTER = Adapter(
     name="turbostat",
-    title="turbostat tables (with Time_Of_Day_Seconds)",
+    title="turbostat tables (with Time_Of_Day_Seconds, or at a fixed interval)",
     yields="power of packages, cores, graphics, memory and platform; temperature of packages",
     sniff=_sniff,
     parse=_parse,

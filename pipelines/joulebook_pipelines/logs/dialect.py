@@ -26,7 +26,16 @@ LATEST_TITLES = 20
 _SEP_LINE = re.compile(r"^\s*sep=(.)\s*$", re.IGNORECASE)
 _NUMERIC = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$")
 _WITH_UNIT = re.compile(r"^[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*([A-Za-zµ°][A-Za-z]*)$")
-_UNITS = {u.lower() for q in cells._FAMILIES for u in cells.units_of(q)} | {"s", "ms", "hz", "hh:mm:ss", "yyyy-mm-dd"}
+_UNITS = {u.lower() for q in cells._FAMILIES for u in cells.units_of(q)} | {
+    "s",
+    "ms",
+    "hz",
+    "hh:mm:ss",
+    "yyyy-mm-dd",
+    "yyyymmdd",
+    "idx",
+    "c",
+}
 
 
 @dataclass(frozen=True)
@@ -160,7 +169,7 @@ def _whole_lines(head: Head) -> tuple[str, ...]:
 def _with_rows(lines: Sequence[str], at: int, titles: list[str], separator: str) -> Dialect:
     following = [(i, line) for i, line in enumerate(lines[at + 1 :], at + 1) if line.strip()]
     units: tuple[str, ...] = ()
-    if following and _is_unit_row(row := split_line(following[0][1], separator), len(titles)):
+    if following and _is_unit_row(row := split_line(following[0][1].lstrip("#"), separator), len(titles)):
         units, following = tuple(row), following[1:]
     first = following[0][0] if following else at + 1
     rows = [split_line(line, separator) for _, line in following[:200]]

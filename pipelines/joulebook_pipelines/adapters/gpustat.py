@@ -1,0 +1,81 @@
+"""``gpustat -P`` in a loop: a line with host and time, then a line a card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import polars as pl
+
+from joulebook_pipelines.logs import entries, stamps, table
+from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.stamp_lines import printed
+
+_DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_STAMP = rf"^\S+\s+({_DAY} {_MONTH}\s+\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})"
+_CARD = r"^\[(\d+)\] ([^|]*?)\s*\|\s*(\d+|\?+)\s*[°']C,(?:[^,|]*,)*?\s*(\d+|\?+)\s*%\s*(?:\([^)]*\)\s*)?,\s*(\d+|\?+)\s*(?:/\s*(\d+|\?+)\s*)?W\b"
+_COLOURS = r"\x1b\[[0-9;]*m|\x1b\(B"
+_VALUES = (
+    ("temperature", "temperature_c", "C"), ("utilization", "utilization_ratio", "percent"), ("power", "power_w", "W"),
+    ("limit", "power_limit_w", "W"),
+)  # fmt: skip
+
+
+def _sniff(head: Head) -> bool:
+    text = re.sub(_COLOURS, "", head.text)
+    return re.search(_CARD, text, re.MULTILINE) is not None and re.search(_STAMP, text, re.MULTILINE) is not None
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    first = re.search(_STAMP, re.sub(_COLOURS, "", log.head.text), re.MULTILINE)
+    if first is None:
+        raise LogRefusedError(f"{log.name}: no line begins with a host and a time, as gpustat prints before its cards")
+    clock = stamps.localiser(stamps.StampForm("printed", aware=False), log.options, log.name, 1, first[1])
+    told: set[str] = set()
+    mark: str | None = None
+    for block in log.blocks():
+        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+        lines = pl.DataFrame({"line": numbers, "text": block.lines})
+        plain = pl.col("text").str.replace_all(_COLOURS, "").str.replace_all("\r", "", literal=True)
+        lines = lines.with_columns(text=plain).filter(pl.col("text").str.strip_chars() != "")
+        lines = lines.with_columns(
+            mark=pl.col("text").str.extract(_STAMP, 1), card=pl.col("text").str.extract(_CARD, 1)
+        )
+        own = pl.col("mark").is_not_null()
+        lines = lines.with_columns(pl.col("mark").forward_fill().fill_null(pl.lit(mark, pl.String)), own=own)
+        mark = lines["mark"][-1] if lines.height else mark
+        odd = lines.filter(~pl.col("own") & pl.col("card").is_null())
+        last = block.first_line + block.count - 1 if not block.terminated else -1
+        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("foreign-line"))
+        cards = lines.filter(pl.col("card").is_not_null() & ~pl.col("own"))
+        utc = clock.to_utc(cards.select(printed(pl.col("mark")).alias("ts_utc")).to_series())
+        cards = cards.with_columns(
+            utc.alias("ts_utc"), device=pl.concat_str(pl.lit("gpu:"), "card"), row=pl.col("line")
+        )
+        frames = [
+            cards.select(
+                "row", "line", "device", "ts_utc", quantity=pl.lit(quantity), header=pl.lit(header), unit=pl.lit(unit),
+                raw=pl.col("text").str.extract(_CARD, at),
+            ).filter(pl.col("raw").is_not_null())
+            for at, (header, quantity, unit) in enumerate(_VALUES, 3)
+        ]  # fmt: skip
+        readings, rejects = entries.gather(
+            pl.concat(frames), dict.fromkeys(cards["device"].unique().to_list(), "board")
+        )
+        models = dict(cards.select("device", pl.col("text").str.extract(_CARD, 2)).iter_rows())
+        fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in told]
+        told |= set(fresh)
+        yield Part(
+            block.count, readings, pl.concat([table.whole_lines(odd.select("line", raw="text"), rule), rejects]),
+            channels=tuple(Channel(d, "board", model=models.get(d) or "", window_s=log.options.window_s) for d in fresh),
+        )  # fmt: skip
+
+
+ADAPTER = Adapter(
+    name="gpustat",
+    title="gpustat -P (text, looped)",
+    yields="board power in whole watts, limit, utilisation and temperature per card",
+    sniff=_sniff,
+    parse=_parse,
+    needs_zone=True,
+)
