@@ -8,6 +8,7 @@ import polars as pl
 
 from joulebook import phases
 from joulebook.findings import Estimate
+from joulebook_pipelines.stages import shape
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 SCOPES = ("board", "node")
@@ -124,11 +125,11 @@ def _add(
 
 
 def _attribute(context: Context, run: Run, scope: str, marks: pl.DataFrame, numbers: Numbers) -> None:
-    power = context.spoken(run, scope, margin=True)
+    power, notes = shape.seen(context, run, scope, margin=True)
     if power.height < 2:
         return
     total = context.number(run.run_id, scope, "energy_j")
-    windows = context.store.chosen_channels(run.run_id, scope)["window_s"].drop_nulls()
+    windows = context.store.chosen_channels(run.run_id, scope)["window_s"].drop_nulls().head(0 if notes else 1)
     split = phases.attribute(
         power, marks, start_utc=run.start_utc, end_utc=run.end_utc, window_s=float(windows[0]) if len(windows) else None,
         total_j=None if total is None else total.value,

@@ -8,13 +8,12 @@ import polars as pl
 
 from joulebook import baseline, schema, segments, totals, variability, warmup
 from joulebook.findings import Estimate, Finding, Severity
+from joulebook_pipelines.stages import shape
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.shape import LEAST_READINGS
 
 MOST_DEVICES = 16
 """Beyond this many devices of a scope only their sum is cut into segments; eight hundred time lines help nobody."""
-
-LEAST_READINGS = 60
-"""With fewer readings there is no steady state to look for: an equal minute of one-second readings."""
 
 
 def _work(context: Context) -> Numbers:
@@ -22,7 +21,8 @@ def _work(context: Context) -> Numbers:
     found: list[pl.DataFrame] = []
     for run in context.runs():
         for scope in context.scopes(run.run_id):
-            power = context.spoken(run, scope)
+            power, notes = shape.seen(context, run, scope)
+            numbers.find(run.run_id, notes)
             if power["ts_utc"].n_unique() >= LEAST_READINGS and power["span_s"].null_count():
                 found += _run_at(context, run, scope, power, numbers)
             elif power.height:

@@ -8,6 +8,7 @@ import polars as pl
 
 from joulebook import checkpoints, stalls, waste
 from joulebook.findings import Estimate, Finding
+from joulebook_pipelines.stages import shape
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 SCOPES = ("board", "node")
@@ -22,16 +23,18 @@ def _work(context: Context) -> Numbers:
     marks = context.store.table("phases")
     for run in runs:
         for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
-            power = context.spoken(run, scope)
+            power, notes = shape.seen(context, run, scope)
             if power.height > 2:
-                _stalls(context, run, scope, power, marks, numbers)
+                _stalls(context, run, scope, power, marks, numbers, whole=not notes)
                 _rework(context, run, scope, power, numbers)
         _checkpoints(context, run, marks, numbers)
     _gaps(context, runs, numbers)
     return numbers
 
 
-def _stalls(context: Context, run: Run, scope: str, power: pl.DataFrame, marks: pl.DataFrame, numbers: Numbers) -> None:
+def _stalls(
+    context: Context, run: Run, scope: str, power: pl.DataFrame, marks: pl.DataFrame, numbers: Numbers, *, whole: bool
+) -> None:
     idle = context.number(run.run_id, scope, "idle_power_w")
     warm = context.number(run.run_id, scope, "warmup_s")
     if warm is not None and warm.value:
@@ -41,7 +44,8 @@ def _stalls(context: Context, run: Run, scope: str, power: pl.DataFrame, marks: 
         "phase", "start_utc", "end_utc"
     )
     found = stalls.find(power, idle_w=None if idle is None else idle.value, marks=known if known.height else None)
-    energy = found.energy if found.energy.value is not None else _waited(context, run, scope) or found.energy
+    timed = whole and found.energy.value is not None
+    energy = found.energy if timed else _waited(context, run, scope) or found.energy
     numbers.add(run.run_id, scope, "stall_energy_j", energy)
     numbers.add(run.run_id, scope, "stall_lost_energy_j", found.lost)
     numbers.add(run.run_id, scope, "stall_s", found.seconds)
@@ -51,7 +55,7 @@ def _stalls(context: Context, run: Run, scope: str, power: pl.DataFrame, marks: 
 
 
 def _waited(context: Context, run: Run, scope: str) -> Estimate | None:
-    """Return the energy of the phase in which a log says that the job waited, for stalls that readings cannot time."""
+    """Return the energy of the phase in which a log says that the job waited, for stalls that readings miss."""
     told = [_phase_energy(context, run, scope, phase) for phase in WAITING]
     known = [e for e in told if e is not None and e.value is not None]
     return replace(known[0], method=f"logged phase, {known[0].method}") if len(known) == 1 else None

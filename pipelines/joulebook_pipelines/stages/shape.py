@@ -1,0 +1,57 @@
+"""Readings that show how power goes within a run, where those of its energy are too few for that."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.stages.context import MARGIN_S, Context, Run
+
+LEAST_READINGS = 60
+"""With fewer readings there is no shape to look for: an equal minute of one-second readings."""
+
+_OTHERS = """select s.adapter, i.coverage_ratio, r.device, r.ts_utc, r.span_s, r.power_w, r.utilization_ratio
+from instruments i join sources s on s.source_id = i.source_id
+join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+where i.run_id = ? and i.scope = ? and not i.chosen and i.reason like 'covers %' and r.power_w is not null
+    and r.ts_utc between cast(? as timestamptz) and cast(? as timestamptz)
+order by r.device, r.ts_utc"""
+
+
+def seen(context: Context, run: Run, scope: str, *, margin: bool = False) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
+    """Return power readings fine enough to see warm-up, phases and stalls.
+
+    An instrument that covers all of a run gives its energy, even where it speaks once a run; how power goes within the
+    run is then seen by a denser one with gaps, if there is one.
+
+    Parameters
+    ----------
+    context, run, scope
+        Which readings.
+    margin
+        With those shortly before and after the run.
+
+    Returns
+    -------
+    polars.DataFrame, tuple of Finding
+        Readings with a power, and a note where they are not those of the run's energy.
+    """
+    power = context.spoken(run, scope, margin=margin)
+    if power["ts_utc"].n_unique() >= LEAST_READINGS and power["span_s"].null_count():
+        return power, ()
+    around = timedelta(seconds=MARGIN_S if margin else 0.0)
+    bounds = [(run.start_utc - around).isoformat(), (run.end_utc + around).isoformat()]
+    others = context.store.sql(_OTHERS, [run.run_id, scope, *bounds])
+    count = others.group_by("adapter").agg(n=pl.col("ts_utc").n_unique(), covers=pl.col("coverage_ratio").min())
+    best = count.filter(pl.col("n") >= LEAST_READINGS).sort("n", "adapter", descending=[True, False]).head(1)
+    if best.is_empty():
+        return power, ()
+    adapter, n, covers = best.row(0)
+    note = Finding(
+        "shape-from-second-instrument", Severity.NOTE, f"{run.run_id} at {scope}",
+        f"Warm-up, segments, phases and stalls are seen by {adapter}, which covers {covers:.0%} of the run; the energy is "
+        "that of an instrument with fewer readings that covers more.", {"readings": n, "coverage_ratio": covers},
+    )  # fmt: skip
+    return others.filter(pl.col("adapter") == adapter).drop("adapter", "coverage_ratio"), (note,)
