@@ -13,7 +13,12 @@ from joulebook_pipelines.logs.stamp_lines import printed
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _STAMP = rf"^\S+\s+({_DAY} {_MONTH}\s+\d{{1,2}} \d\d:\d\d:\d\d \d{{4}})"
-_CARD = r"^\[(\d+)\] ([^|]*?)\s*\|\s*(\d+|\?+)\s*[°']C,(?:[^,|]*,)*?\s*(\d+|\?+)\s*%\s*(?:\([^)]*\)\s*)?,\s*(\d+|\?+)\s*(?:/\s*(\d+|\?+)\s*)?W\b"
+_CARD = (
+    r"^\[(\d+)\] ([^|]*?)\s*\|\s*(\d+|\?+)\s*[°']C,(?:[^,|]*,)*?\s*(\d+|\?+)\s*%\s*(?:\([^)]*\)\s*)?,"
+    r"\s*(\d+|\?+)\s*(?:/\s*(\d+|\?+)\s*)?W\b"
+)
+"""Groups: number, model, temperature, utilisation, power, limit; a fan or an encoder may stand between."""
+
 _COLOURS = r"\x1b\[[0-9;]*m|\x1b\(B"
 _VALUES = (
     ("temperature", "temperature_c", "C"), ("utilization", "utilization_ratio", "percent"), ("power", "power_w", "W"),

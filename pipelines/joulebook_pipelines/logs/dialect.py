@@ -27,6 +27,8 @@ _SEP_LINE = re.compile(r"^\s*sep=(.)\s*$", re.IGNORECASE)
 _NUMERIC = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$")
 _WITH_UNIT = re.compile(r"^[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*([A-Za-zµ°][A-Za-z]*)$")
 _UNITS = {u.lower() for q in cells._FAMILIES for u in cells.units_of(q)} | {
+    "s", "ms", "hz", "hh:mm:ss", "yyyy-mm-dd", "yyyymmdd", "idx", "c",
+}  # fmt: skip
     "s",
     "ms",
     "hz",
