@@ -29,15 +29,6 @@ _WITH_UNIT = re.compile(r"^[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*([A-Za-zµ°][A-Za-
 _UNITS = {u.lower() for q in cells._FAMILIES for u in cells.units_of(q)} | {
     "s", "ms", "hz", "hh:mm:ss", "yyyy-mm-dd", "yyyymmdd", "idx", "c",
 }  # fmt: skip
-    "s",
-    "ms",
-    "hz",
-    "hh:mm:ss",
-    "yyyy-mm-dd",
-    "yyyymmdd",
-    "idx",
-    "c",
-}
 
 
 @dataclass(frozen=True)
