@@ -41,7 +41,7 @@ def log(watts: np.ndarray, *, every: int = 10, late_s: float = 0.0, drift: float
     )
 
 
-@settings(max_examples=5, deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(late=st.floats(-250, 250), seed=st.integers(0, 50))
 def test_known_offset_comes_back_within_its_interval_widened_a_little(late: float, seed: int) -> None:
     watts = levels(seed)
@@ -126,7 +126,7 @@ def test_flat_is_refused() -> None:
 
 
 def test_unrelated_is_refused() -> None:
-    assert [align.estimate(log(levels(s)), log(levels(s + 1000))).status for s in range(4)] == ["refused"] * 4
+    assert [align.estimate(log(levels(s)), log(levels(s + 1000))).status for s in range(2)] == ["refused"] * 2
 
 
 def test_periodic_is_refused() -> None:
@@ -245,7 +245,7 @@ def free_sampler(watts: np.ndarray, *, pace_s: float, late_s: float, lost: int =
 
 @pytest.mark.parametrize("pace_s", [1.002, 0.998])
 def test_slips_of_whole_seconds_tell_where_in_a_second_a_sampler_was(pace_s: float) -> None:
-    watts = levels(31)
+    watts = levels(31, 1500)
     found = align.estimate(free_sampler(watts + 60, pace_s=pace_s, late_s=8.43), log(watts), reference_window_s=1.0)
     assert found.offset_s == pytest.approx(8.43 - 0.0137, abs=0.03)
     assert found.offset_lo is not None
@@ -255,7 +255,7 @@ def test_slips_of_whole_seconds_tell_where_in_a_second_a_sampler_was(pace_s: flo
 
 
 def test_lost_samples_are_not_taken_for_slips() -> None:
-    watts = levels(37)
+    watts = levels(37, 1500)
     found = align.estimate(
         free_sampler(watts + 60, pace_s=1.0, late_s=8.43, lost=6), log(watts), reference_window_s=1.0
     )
