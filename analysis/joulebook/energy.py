@@ -12,6 +12,7 @@ from joulebook import counters as counting
 from joulebook.energy_device import Kind, Rule, measure, measure_counter
 from joulebook.energy_sum import ENERGY_SCHEMA, GAPS_SCHEMA, PARTS_SCHEMA, Energy, combine
 from joulebook.schema import UTC
+from joulebook.totals import by_device
 
 __all__ = ["ENERGY_SCHEMA", "GAPS_SCHEMA", "PARTS_SCHEMA", "Energy", "Kind", "by_bin", "from_counter", "integrate"]
 
@@ -102,7 +103,7 @@ def integrate(
     origin = pl.Series([start_utc]).cast(UTC).to_physical()[0]
     devices = [
         measure(rows, device=name, origin_us=origin, length_s=length_s, rule=rule, attempts=_attempts(attempts, name))
-        for name, rows in _by_device(readings)
+        for name, rows in by_device(readings)
     ]
     return combine(devices, start_utc=start_utc, end_utc=end_utc)
 
@@ -132,14 +133,6 @@ def _readings(power: pl.DataFrame) -> pl.DataFrame:
     if "energy_j" in power.columns:
         watts = pl.coalesce(watts, pl.when(span > 0).then(pl.col("energy_j") / span))
     return power.select("device", "ts_utc", span.alias("span_s"), watts.alias("power_w")).drop_nulls("ts_utc")
-
-
-def _by_device(readings: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    names = readings["device"].unique().sort().to_list()
-    if len(names) == 1:
-        return [(names[0], readings)]
-    parts = readings.partition_by("device", as_dict=True, include_key=False, maintain_order=True)
-    return [(name, parts[(name,)]) for name in names]
 
 
 def _attempts(attempts: pl.DataFrame | None, device: str) -> pl.Series | None:
@@ -203,7 +196,7 @@ def from_counter(
         measure_counter(
             rows, device=name, origin_us=origin, length_s=length_s, quantum_j=quantum_j or steps.get(name, 0.0)
         )
-        for name, rows in _by_device(found.frame)
+        for name, rows in by_device(found.frame)
     ]
     result = combine(devices, start_utc=start_utc, end_utc=end_utc)
     return replace(result, findings=result.findings + found.findings)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numba import njit
 
+from joulebook import totals
 from joulebook.phase_timeline import Floats, Timeline
 
 MEMORY_LAGS = 30.0
@@ -61,22 +62,23 @@ def series(power: pl.DataFrame, *, start_utc: datetime, margin_s: float, end_utc
     tuple of Series
         One per device with at least two readings, in order of name.
     """
-    kept = (
-        power.select(
-            "device",
-            ((pl.col("ts_utc").cast(pl.Datetime("us", "UTC")) - start_utc).dt.total_microseconds() / 1e6).alias("t"),
-            "power_w",
-        )
-        .filter(
-            pl.col("power_w").is_finite(),
-            pl.col("t").is_between(-margin_s, (end_utc - start_utc).total_seconds() + margin_s),
-        )
-        .group_by("device", "t")
-        .agg(pl.col("power_w").mean())
-        .sort("device", "t")
+    kept = power.select(
+        "device",
+        ((pl.col("ts_utc").cast(pl.Datetime("us", "UTC")) - start_utc).dt.total_microseconds() / 1e6).alias("t"),
+        "power_w",
+    ).filter(
+        pl.col("power_w").is_finite(),
+        pl.col("t").is_between(-margin_s, (end_utc - start_utc).total_seconds() + margin_s),
     )
-    parts = (part for part in kept.partition_by("device") if part.height > 1)
-    return tuple(_series(p["device"][0], p["t"].to_numpy(), p["power_w"].to_numpy()) for p in parts)
+    parts = ((name, _one_a_time(rows)) for name, rows in totals.by_device(kept))
+    return tuple(_series(name, p["t"].to_numpy(), p["power_w"].to_numpy()) for name, p in parts if p.height > 1)
+
+
+def _one_a_time(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows in order of time; readings of one moment become their mean."""
+    if rows.height > 1 and bool((rows["t"].diff().slice(1) > 0).all()):
+        return rows
+    return rows.group_by("t").agg(pl.col("power_w").mean()).sort("t")
 
 
 def _series(device: str, t: Floats, y: Floats) -> Series:

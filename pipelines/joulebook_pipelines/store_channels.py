@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -56,6 +56,7 @@ class ChannelReads(PowerReads):
             seen as (select r.source_id, r.device, count(*) as n, sum(r.span_s) as span_s, min(r.ts_utc) as t_min, max(r.ts_utc) as t_max
                 from aligned_readings r, w
                 where (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+                    and r.clock_utc > cast(? as timestamptz) and r.clock_utc <= cast(? as timestamptz)
                     and r.ts_utc > w.t0 and r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint)) <= w.t1
                 group by r.source_id, r.device)
             select s.host, c.scope, n.source_id, s.adapter, s.clock, n.device, c.period_s, c.kind, n.n,
@@ -65,8 +66,35 @@ class ChannelReads(PowerReads):
             from seen n join sources s on s.source_id = n.source_id
             join channels c on c.source_id = n.source_id and c.device = n.device, w
             order by s.host, c.scope, n.source_id, n.device""",
-            [start_utc.isoformat(), end_utc.isoformat()],
+            [
+                start_utc.isoformat(),
+                end_utc.isoformat(),
+                *self._around(start_utc, end_utc),
+            ],
         )
+
+    def most_ahead_s(self) -> float:
+        """Return by how much any clock can differ from the reference at any reading [s], or a little more."""
+        row = self.sql(
+            """select max(abs(m.offset_s) + abs(m.drift_ppm) * 1e-6
+                * (abs(epoch(s.last_utc) - epoch(s.first_utc)) + coalesce(abs(epoch(m.anchor_utc) - epoch(s.first_utc)), 0))) as ahead_s
+            from clock_maps m join sources s on s.source_id = m.source_id"""
+        )
+        return float(row["ahead_s"][0] or 0.0) + 2.0
+
+    def _longest_span_s(self) -> float:
+        return float(self.sql("select max(span_s) as longest_s from readings")["longest_s"][0] or 0.0)
+
+    def _around(self, start_utc: datetime, end_utc: datetime) -> tuple[str, str]:
+        """Return bounds on the clocks' own stamps: with them the database passes over what lies far from a window."""
+        ahead = timedelta(seconds=self.most_ahead_s())
+        return (start_utc - ahead).isoformat(), (
+            end_utc + ahead + timedelta(seconds=self._longest_span_s())
+        ).isoformat()
+
+    def _around_run(self, run_id: str, margin_s: float) -> tuple[str, str]:
+        row = self.sql("select start_utc, end_utc from aligned_runs where run_id = ?", [run_id]).row(0)
+        return self._around(row[0] - timedelta(seconds=margin_s), row[1] + timedelta(seconds=margin_s))
 
     def witnesses(self, run_id: str, *, margin_s: float = 0.0) -> dict[tuple[str, str], pl.DataFrame]:
         """Return the power of a run by instruments that were not chosen, by scope and file."""
@@ -76,10 +104,10 @@ class ChannelReads(PowerReads):
             join aligned_readings r on r.source_id = i.source_id and r.device = i.device
             join aligned_runs u on u.run_id = i.run_id
             where i.run_id = ? and not i.chosen and i.scope not in ('', 'part') and (r.power_w is not null or r.energy_j is not null)
-                and i.reason not like 'part of%'
+                and i.reason not like 'part of%' and r.clock_utc between cast(? as timestamptz) and cast(? as timestamptz)
                 and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
             order by i.scope, s.path, r.device, r.ts_utc""",
-            [run_id, round(margin_s * 1e6), round(margin_s * 1e6)],
+            [run_id, *self._around_run(run_id, margin_s), round(margin_s * 1e6), round(margin_s * 1e6)],
         )
         parts = frame.partition_by("scope", "path", as_dict=True, include_key=False, maintain_order=True)
         return {(str(scope), str(path)): rows for (scope, path), rows in parts.items()}
@@ -91,11 +119,18 @@ class ChannelReads(PowerReads):
             from aligned_readings r join sources s on s.source_id = r.source_id
             join channels c on c.source_id = r.source_id and c.device = r.device
             join aligned_runs u on u.run_id = ?
-            where r.source_id = ? and r.device = ?
+            where r.source_id = ? and r.device = ? and r.clock_utc between cast(? as timestamptz) and cast(? as timestamptz)
                 and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
                 and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
             order by r.ts_utc, r.line""",
-            [run_id, source_id, device, round(margin_s * 1e6), round(margin_s * 1e6)],
+            [
+                run_id,
+                source_id,
+                device,
+                *self._around_run(run_id, margin_s),
+                round(margin_s * 1e6),
+                round(margin_s * 1e6),
+            ],
         )
 
     def inlet_by_run(self) -> pl.DataFrame:
