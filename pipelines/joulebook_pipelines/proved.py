@@ -54,5 +54,6 @@ PROVED = {
     "training-jsonl": (4, 0),
     "turbostat": (3, 1),
     "turbostress": (2, 1),
+    "uprof": (1, 1),
     "vtune-tasks": (1, 2),
 }

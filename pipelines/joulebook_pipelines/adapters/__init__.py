@@ -54,6 +54,7 @@ from joulebook_pipelines.adapters import (
     training_jsonl,
     turbostat,
     turbostress,
+    uprof,
     vtune_tasks,
 )
 from joulebook_pipelines.logs.contract import Adapter
@@ -110,6 +111,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     training_jsonl.ADAPTER,
     turbostat.ADAPTER,
     turbostress.ADAPTER,
+    uprof.ADAPTER,
     vtune_tasks.ADAPTER,
 )
 """In the order of the table of formats."""

@@ -64,7 +64,8 @@ _NOT_A_READING = {
     "emissions",
     "efficiency", "error", "target", "estimated", "forecast", "threshold", "available", "freq", "frequency", "level",
     "update",
-    "samples", "count", "unit", "units", "percentiles", "percentile", "saving", "savings", "pct", "percent", "status", "state", "mode", "id", "norm", "edp",
+    "samples", "count", "unit", "units", "percentiles", "percentile", "saving", "savings", "pct", "percent", "status",
+    "state", "mode", "id", "norm", "edp",
 }  # fmt: skip
 _SECONDARY = {
     "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"),
