@@ -195,7 +195,9 @@ def _reconciled(parts: tuple[Part, ...], missing_j: float) -> tuple[Part, ...]:
     alike = max(missing_j**2 - float(half @ half), 0.0)
     weight = half**2 + alike * energy / max(float(energy.sum()), 1e-300)
     weight = weight if weight.sum() > 0 else np.maximum(energy, 1e-300)
-    given = missing_j * weight / weight.sum()
+    given = np.maximum(missing_j * weight / weight.sum(), -energy)
+    left = energy + given
+    given += (missing_j - given.sum()) * left / max(float(left.sum()), 1e-300)  # what would have gone below zero
     return tuple(
         replace(p, energy_j=p.energy_j + g, half_width_j=math.hypot(p.half_width_j, g))
         for p, g in zip(parts, given.tolist(), strict=True)

@@ -1,12 +1,13 @@
 """Repeats of a phase: worked by hand, and against seeded truth."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
 
-from joulebook import phase_repeats, phases
+from joulebook import phase_parts, phase_repeats, phases
 
 T0 = datetime(2026, 11, 2, tzinfo=UTC)
 
@@ -81,3 +82,10 @@ def test_what_is_missing_to_the_integral_is_not_put_on_a_phase_that_is_known_wel
     energy = dict(split.frame.select("phase", "energy_j").iter_rows())
     assert energy["load"] == pytest.approx(58.0 * 299.5, rel=0.003)
     assert sum(energy.values()) == pytest.approx(total_j)
+
+
+def test_no_phase_is_given_less_than_nothing():
+    part = phase_parts.Part(("a",), 10.0, 500.0, 1.0, 5, False, 0.0, "")
+    parts = (part, replace(part, names=("b",), energy_j=1000.0, half_width_j=50.0))
+    small, large = phases._reconciled(parts, -100.0)
+    assert (small.energy_j, large.energy_j) == (pytest.approx(0.0), pytest.approx(910.0))
