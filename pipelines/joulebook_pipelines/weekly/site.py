@@ -6,8 +6,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -82,13 +82,7 @@ def render(
         weeks=weeks,
         threshold_ratio=threshold_ratio,
     )
-    workers = min(workers, len(wanted) // WEEKS_A_WORKER)
-    if workers > 1:
-        # spawn, not fork: the frames' own threads do not survive a fork
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            done = list(pool.map(one, wanted, chunksize=-(-len(wanted) // workers)))
-    else:
-        done = [one(week) for week in wanted]
+    done = _divided(one, wanted, min(workers, len(wanted) // WEEKS_A_WORKER))
     all_weeks = [json.loads((site / w / "weekly.json").read_text(encoding="utf-8")) for w in _weeks_of(site)]
     _write(site / "index.html", weeks_index.html(all_weeks))
     if all_weeks:
@@ -96,6 +90,18 @@ def render(
         _write(site / "benchmarks.json", _json(smaller))
         _write(site / "benchmarks-bigger.json", _json(bigger))
     return done
+
+
+def _divided(one: Callable[[str], Rendered], wanted: Sequence[str], workers: int) -> list[Rendered]:
+    """Render the weeks, among processes where they are many."""
+    if workers > 1:
+        try:
+            # spawn, not fork: the frames' own threads do not survive a fork
+            with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+                return list(pool.map(one, wanted, chunksize=-(-len(wanted) // workers)))
+        except BrokenExecutor:  # no process could start or one was killed: a page written twice is the same page
+            pass
+    return [one(week) for week in wanted]
 
 
 def _week(
