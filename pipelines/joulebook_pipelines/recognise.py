@@ -120,7 +120,8 @@ def _through(inner: Adapter, copied: Callable[[Log], AbstractContextManager[Log]
         with copied(log) as copy:
             yield from inner.parse(copy)
 
-    return replace(inner, parse=parse)
+    # The copy is made anew each time, so that a grown file is read whole.
+    return replace(inner, parse=parse, appendable=False)
 
 
 def _without_titles(head: Head, adapter: Adapter) -> Adapter:
@@ -144,7 +145,7 @@ def _without_titles(head: Head, adapter: Adapter) -> Adapter:
         for part in adapter.parse(replace(log, options=replace(said, columns=places.columns, units=units))):
             yield replace(part, findings=tuple(f for f in part.findings if f.code != missing.code))
 
-    return replace(adapter, parse=parse)
+    return replace(adapter, parse=parse, appendable=False)
 
 
 def _binary(head: Head) -> bool:

@@ -117,9 +117,11 @@ class _Reader:
 
     def _stepped(self, raw: pl.DataFrame, steps: untimed.Steps) -> pl.DataFrame:
         """Lay the rounds one after the other: each begins with the line of the whole machine."""
+        if raw.is_empty():
+            return raw.with_columns(ts_utc=pl.lit(None, pl.Datetime("us", "UTC")), span_s=pl.lit(None, pl.Float64))
         cpu = self._column("CPU")
         whole = pl.lit(value=True) if cpu is None else pl.col(cpu).is_in(["-", ""])
-        rounds = raw.select(whole.cast(pl.Int64).cum_sum() + self._rounds).to_series()
+        rounds = raw.select(pl.col("line").clip(1, 1) * whole.cast(pl.Int64)).to_series().cum_sum() + self._rounds
         if len(rounds):
             self._rounds = int(rounds[-1])
         return raw.with_columns(steps.at(rounds.clip(lower_bound=1)), span_s=pl.lit(steps.step_s))
