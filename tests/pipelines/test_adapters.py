@@ -369,7 +369,7 @@ def _meaning(outcome: Outcome, line: int, *, stamps: bool) -> list[str]:
 
 @pytest.mark.parametrize("adapter", sorted(DAMAGED))
 @settings(
-    max_examples=10,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
