@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from scipy.stats import t as t_law
 
 from joulebook import align_noise
 from joulebook.align_model import PRIOR_DRIFT, Fit
@@ -93,16 +94,18 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal, *, model_s: float = 0.0) -
     scatter more than their standard errors say, the standard error grows with them (Birge). ``model_s`` is by how much
     a plainer sensor model, not clearly worse, would move the offset [s].
     """
-    birge = 1.0
+    birge, z = 1.0, Z95
     if fit.local_s.size >= 4 and slow.kind != COUNTER:
+        # the scatter is told by few stretches: Student's t
+        z = float(t_law.ppf(0.975, fit.local_s.size - 2))
         birge = max(1.0, float(np.sqrt(np.sum((fit.local_s / fit.local_se) ** 2) / (fit.local_s.size - 2))))
     floor = align_noise.floor_s(fit.sensor, fast)
     noise = float(np.sqrt(fit.covariance[0, 0])) * birge
-    half = Z95 * np.hypot(noise, align_noise.undeclared_s(fit.sensor, fast))
+    half = z * np.hypot(noise, align_noise.undeclared_s(fit.sensor, fast))
     stamps = fast.stamp_s + slow.stamp_s
     lever = max(fit.spread, 1.0)
     rate = np.hypot(float(np.sqrt(fit.covariance[1, 1])) * birge, floor / lever / 2)
-    rate = min(Z95 * min(rate, PRIOR_DRIFT) + fast.stamp_rate + slow.stamp_rate, MOST_DRIFT)
+    rate = min(z * min(rate, PRIOR_DRIFT) + fast.stamp_rate + slow.stamp_rate, MOST_DRIFT)
     return float(np.hypot(half, stamps)) + model_s, float(rate * 1e6)
 
 
