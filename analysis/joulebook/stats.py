@@ -7,8 +7,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft
-from scipy import stats as distributions
+from scipy import fft, special
 
 from joulebook import autoregression
 from joulebook.findings import Estimate
@@ -257,7 +256,7 @@ def _cosine_half_width(array: Array, quantile_level: float) -> float:
     terms = max(int(0.4 * n ** (2.0 / 3.0)), 1)
     coefficients = fft.dct(array - array.mean(), type=2, norm="ortho")[1 : terms + 1]
     error = math.sqrt(float(np.mean(coefficients**2)) / n)
-    return float(distributions.t.ppf(quantile_level, terms)) * error
+    return float(special.stdtrit(terms, quantile_level)) * error
 
 
 def mean_interval(values: npt.ArrayLike, *, unit: str = "W") -> Estimate:
@@ -312,7 +311,7 @@ def mean_interval(values: npt.ArrayLike, *, unit: str = "W") -> Estimate:
         )
         return Estimate(mean, unit=unit, n=n, n_eff=n_eff, method=method, reason=reason)
     level = 0.5 + CONFIDENCE / 2.0
-    spectral = float(distributions.t.ppf(level, n_eff - 1.0)) * math.sqrt(variance / n)
+    spectral = float(special.stdtrit(n_eff - 1.0, level)) * math.sqrt(variance / n)
     half = max(spectral, _cosine_half_width(_blocks(array)[0], level))
     few = n_eff < MEAN_INTERVAL_FLAG_N_EFF
     reason = f"few independent readings ({n_eff:.0f}): the interval is approximate" if few else ""

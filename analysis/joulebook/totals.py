@@ -97,6 +97,8 @@ def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     device = power["device"]
     changes = (device != device.shift()).fill_null(value=True).arg_true().to_list()
     names = device.gather(changes).to_list()
+    if power.is_empty():
+        return []
     if len(set(names)) == len(names):
         ends = [*changes[1:], power.height]
         parts = {n: power.slice(a, b - a) for n, a, b in zip(names, changes, ends, strict=True)}

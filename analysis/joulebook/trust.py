@@ -7,9 +7,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from joulebook import stats
+from joulebook import spikes, stats
 from joulebook.findings import Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -78,31 +77,25 @@ def runs(mask: Mask) -> tuple[Indices, Indices]:
 
 
 def _stuck(watts: Array) -> Mask:
-    n = watts.size
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(watts) != 0.0) + 1))
-    lengths = np.diff(np.append(starts, n))
-    long = lengths >= STUCK_READINGS
-    if not long.any():
-        return np.zeros(n, np.bool_)
-    short = lengths[~long]
-    # Laplace's rule: a log that never repeats a value says little when it is short.
-    tie = (float((short - 1).sum()) + 1.0) / (float(short.sum()) + 2.0)
-    chance = n * tie ** (lengths - 1.0)
-    level = watts[starts]
-    at_load = (level > np.quantile(watts, 0.98) / 2.0) | (stats.resolution(watts) < COARSE_STEP_W)
-    alone = starts.size == 1
-    return np.repeat(long & (chance < STUCK_CHANCE) & (at_load | alone), lengths)
+    out = np.zeros(watts.size, np.bool_)
+    first, end, tie = spikes.repeats(watts, least=STUCK_READINGS)
+    if first.size == 0:
+        return out
+    lengths = end - first
+    chance = watts.size * tie ** (lengths - 1.0)
+    at_load = (watts[first] > np.quantile(watts, 0.98) / 2.0) | (stats.resolution(watts) < COARSE_STEP_W)
+    alone = lengths[0] == watts.size
+    found = (chance < STUCK_CHANCE) & (at_load | alone)
+    for a, b in zip(first[found].tolist(), end[found].tolist(), strict=True):
+        out[a:b] = True
+    return out
 
 
 def _spikes(watts: Array) -> Mask:
-    series = pl.Series(watts)
-    center = series.rolling_median(11, min_samples=1, center=True).to_numpy()
-    residual = watts - center
-    local = pl.Series(np.abs(residual)).rolling_median(61, min_samples=1, center=True).to_numpy() * stats.MAD_TO_SD
-    scale = np.maximum(local, SPIKE_FLOOR_RATIO * np.abs(center))
+    away = spikes.excursions(watts, scales=SPIKE_SCALES, floor_ratio=SPIKE_FLOOR_RATIO)
     out = np.zeros(watts.size, np.bool_)
-    for side, longest in ((1.0, SPIKE_READINGS), (-1.0, 1)):
-        first, end = runs(side * residual > SPIKE_SCALES * scale)
+    for side, longest in ((1, SPIKE_READINGS), (-1, 1)):
+        first, end = runs(away == side)
         short = end - first <= longest
         if short.sum() > SPIKE_LARGEST_RATIO * watts.size:
             continue
@@ -137,12 +130,12 @@ def judge(power_w: npt.ArrayLike, *, subject: str) -> Trust:
     """
     watts = np.asarray(power_w, dtype=np.float64)
     zero = watts <= 0.0
-    positive = np.where(zero, np.nan, watts)
+    powered = ~zero if zero.any() else slice(None)  # most logs have none: a view then, no copy
     stuck = np.zeros(watts.size, np.bool_)
     spike = np.zeros(watts.size, np.bool_)
-    if (~zero).any():
-        stuck[~zero] = _stuck(positive[~zero])
-        spike[~zero] = _spikes(positive[~zero])
+    if watts[powered].size:
+        stuck[powered] = _stuck(watts[powered])
+        spike[powered] = _spikes(watts[powered])
     spike &= ~stuck
     findings = []
     if stuck.any():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -161,7 +162,9 @@ def weekly(
     last = max((h.weeks[-1] for h in histories if h.weeks), default=None)
     if not week and last is None:
         raise ConfigError("no study has a run with a start; there is no week to render")
-    done = weeks_site.render(histories, out, week or [str(last)], weeks=weeks, threshold_ratio=threshold)
+    done = weeks_site.render(
+        histories, out, week or [str(last)], weeks=weeks, threshold_ratio=threshold, workers=os.cpu_count() or 1
+    )
     if json:
         console.as_json([w.data for w in done])
     else:

@@ -35,6 +35,11 @@ class Bench:
     rows: list[dict[str, str]] = field(default_factory=list)
 
     @property
+    def data(self) -> Path:
+        """Folder of the logs that benchmarks make once and keep."""
+        return DATA
+
+    @property
     def peers(self) -> str | None:
         """A Python in which the libraries of peers are installed, if ``PEERS_PYTHON`` names one."""
         return os.environ.get("PEERS_PYTHON")

@@ -77,7 +77,9 @@ def test_integration_with_intervals(bench, tmp_path):
     ours = best["ours"]["seconds"]
     assert best["ours"]["readings"] == n
     task = "energy of 10⁷ readings from the store, with interval, gaps and coverage"
-    bench.row(f"{task}, over numpy's bare trapezoid of an array", "", f"{ours / best['bare']['seconds']:.0f} × its time")
+    bench.row(
+        f"{task}, over numpy's bare trapezoid of an array", "", f"{ours / best['bare']['seconds']:.0f} × its time"
+    )
     bench.row("its peak memory", "", f"{best['ours']['peak_mb'] / 1000:.2f} GB")
     if bench.peers is None:
         pytest.skip("PEERS_PYTHON names no Python with rdtools")

@@ -143,7 +143,7 @@ def _hourly(context: Context, run: Run, scope: str, facility: Estimate) -> pl.Da
     bins = energy.by_bin(power, start_utc=run.start_utc, end_utc=run.end_utc, every="1h")
     measured = context.number(run.run_id, scope, "energy_j")
     scale = 1.0 if measured is None or not measured.value or facility.value is None else facility.value / measured.value
-    return bins.with_columns(pl.col("energy_j") * scale)
+    return bins.with_columns(pl.col("energy_j", "lo", "hi") * scale)
 
 
 STAGE = Stage("site", "efficiency, carbon and cost", _work)
