@@ -117,7 +117,13 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     return Estimate(mean, mean - half, mean + half, "W", int(watts.size), pooled.n_eff, method, reason)
 
 
-def mean(power: pl.DataFrame, *, idle_w: float | None = None, cv_limit: float = CV_LIMIT) -> Baseline:
+def mean(
+    power: pl.DataFrame,
+    *,
+    idle_w: float | None = None,
+    cv_limit: float = CV_LIMIT,
+    cut: segments.Segments | None = None,
+) -> Baseline:
     """Return the mean power of a run's stable segments, all devices together.
 
     Parameters
@@ -128,6 +134,8 @@ def mean(power: pl.DataFrame, *, idle_w: float | None = None, cv_limit: float = 
         Idle power of the whole, where it is known [W].
     cv_limit
         Coefficient of variation above which the baseline is refused.
+    cut
+        The segments of the sum of all devices, where they are known already; the two limits are then in them.
 
     Returns
     -------
@@ -150,7 +158,7 @@ def mean(power: pl.DataFrame, *, idle_w: float | None = None, cv_limit: float = 
     True
     """
     series = totals.series(power).with_columns(device=pl.lit(""))
-    found = segments.find(series, idle_w=idle_w, cv_limit=cv_limit)
+    found = cut or segments.find(series, idle_w=idle_w, cv_limit=cv_limit)
     stable = found.of("stable").filter(pl.col("n") >= MIN_READINGS)
     if not stable.height:
         why = "; ".join(found.of("transient")["reason"].to_list()[:3]) or "no work in the log"

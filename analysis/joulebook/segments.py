@@ -199,17 +199,15 @@ def find(
     known = power if finite.null_count() == 0 and finite.all() else power.filter(finite)
     rows: list[dict[str, float | int | str | datetime | None]] = []
     findings: list[Finding] = []
-    alone = bool((known["device"] == known["device"][0]).all()) if known.height else True
-    for device in known["device"].head(1) if alone else known["device"].unique(maintain_order=True):
-        frame = known if alone else known.filter(pl.col("device") == device)
-        frame = frame if frame["ts_utc"].is_sorted() else frame.sort("ts_utc")
-        log, doubts = segment_log.load(frame, str(device), idle_w=idle_w)
+    for device, frame in totals.by_device(known):
+        in_order = frame if frame["ts_utc"].is_sorted() else frame.sort("ts_utc")
+        log, doubts = segment_log.load(in_order, device, idle_w=idle_w)
         findings.extend(doubts)
         mine = [_row(log, piece, scope) for piece in _pieces(log, (min_stable_s, cv_limit))]
         rows.extend(mine)
         if not any(row["kind"] == "stable" for row in mine):
             text = "No stable segment: a baseline from this device would not be one. The rows say why."
-            findings.append(Finding("no-stable-segment", Severity.WARNING, str(device), text))
+            findings.append(Finding("no-stable-segment", Severity.WARNING, device, text))
     stamp = power.schema["ts_utc"]
     out = pl.DataFrame(rows, schema={k: stamp if k.endswith("_utc") else v for k, v in SCHEMA.items()}, orient="row")
     return Segments(out.sort("device", "start_utc", maintain_order=True), tuple(findings))

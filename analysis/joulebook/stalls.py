@@ -9,6 +9,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
+from joulebook import totals
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.phase_timeline import Floats
 from joulebook.stall_levels import MIN_EVENTS, levels, regular
@@ -150,24 +151,16 @@ def _too_short(watts: Floats, below: NDArray[np.bool_], busy_w: float, period: f
 
 def _ticks(power: pl.DataFrame) -> tuple[pl.DataFrame, float]:
     """Sum devices tick by tick; ticks that lack a device are left out."""
-    kept = power.filter(pl.col("power_w").is_finite()).sort("device", "ts_utc")
-    step = kept.select((pl.col("ts_utc").diff().over("device").dt.total_microseconds() / 1e6).median()).item()
-    period = float(step) if step else 0.0
+    if "utilization_ratio" not in power.columns:
+        power = power.with_columns(utilization_ratio=pl.lit(None, pl.Float64))
+    kept = power.filter(pl.col("power_w").is_finite())
+    devices = totals.in_time([rows for _, rows in totals.by_device(kept)])
+    period = totals.median_step_s(devices)
     if period <= 0:
         return kept.head(0), 0.0
-    has = "utilization_ratio" in kept.columns
-    first = kept["ts_utc"].min()
-    slot = ((pl.col("ts_utc") - first).dt.total_microseconds() / (1e6 * period) + 0.25).floor()
-    ticks = (
-        kept.with_columns(slot.alias("tick"), pl.lit(None, pl.Float64).alias("utilization_ratio") if not has else
-                          pl.col("utilization_ratio"))
-        .group_by("tick", "device").agg(pl.col("ts_utc").min(), pl.col("power_w", "utilization_ratio").mean())
-        .group_by("tick").agg(pl.col("ts_utc").min(), pl.col("power_w").sum(), pl.col("utilization_ratio").mean(),
-                              pl.len().alias("devices"))
-        .filter(pl.col("devices") == kept["device"].n_unique())
-        .sort("tick")
-    )  # fmt: skip
-    return ticks, period
+    first = min(int(d["ts_utc"].dt.timestamp("us")[0]) for d in devices)
+    slots = [np.floor((d["ts_utc"].dt.timestamp("us").to_numpy() - first) / (1e6 * period) + 0.25) for d in devices]
+    return totals.by_tick(devices, [slot.astype(np.int64) for slot in slots]), period
 
 
 @njit(cache=True)

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 FRAME_COLUMNS: Final = ("device", "ts_utc", "power_w")
 """Columns without which a frame is not a power frame."""
@@ -47,7 +48,7 @@ def period_s(power: pl.DataFrame) -> float:
     >>> period_s(pl.DataFrame({"device": "gpu:0", "ts_utc": stamps, "power_w": [1.0, 2.0, 3.0]}))
     2.0
     """
-    return _median_step_s([rows for _, rows in by_device(power)])
+    return median_step_s([rows for _, rows in by_device(power)])
 
 
 def series(power: pl.DataFrame) -> pl.DataFrame:
@@ -81,8 +82,11 @@ def series(power: pl.DataFrame) -> pl.DataFrame:
     devices = [rows for _, rows in by_device(known)]
     if len(devices) <= 1:
         return known.drop("device").sort("ts_utc")
-    period_us = max(round(_median_step_s(devices) * 1e6), 1)
-    return _summed(devices, period_us)
+    period_us = max(round(median_step_s(devices) * 1e6), 1)
+    devices = in_time(devices)
+    total = by_tick(devices, [d["ts_utc"].dt.timestamp("us").to_numpy() // period_us for d in devices])
+    stamps = (pl.col("tick") * period_us).cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias("ts_utc")
+    return total.select(stamps, "power_w", "utilization_ratio")
 
 
 def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
@@ -107,21 +111,44 @@ def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return sorted(parts.items())
 
 
-def _median_step_s(devices: list[pl.DataFrame]) -> float:
-    """Return the usual step between readings of one device [s]."""
-    steps = [
-        np.diff((d["ts_utc"] if d["ts_utc"].is_sorted() else d["ts_utc"].sort()).to_physical().to_numpy())
-        for d in devices
-    ]
+def in_time(devices: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Return each device's rows in order of time; what is in order is not copied."""
+    return [d if d["ts_utc"].is_sorted() else d.sort("ts_utc", maintain_order=True) for d in devices]
+
+
+def median_step_s(devices: list[pl.DataFrame]) -> float:
+    """Return the usual step between readings of one device [s], 0 where no device has two."""
+    steps = [np.diff(d["ts_utc"].to_physical().to_numpy()) for d in in_time(devices)]
     together = np.concatenate(steps) if steps else np.zeros(0)
-    return float(np.median(together)) / 1e6 if together.size else 0.0
+    return float(np.median(together, overwrite_input=True)) / 1e6 if together.size else 0.0
 
 
-def _summed(devices: list[pl.DataFrame], period_us: int) -> pl.DataFrame:
-    """Return the sum of the devices' mean powers in each bin that has them all, and the mean of their utilisations."""
-    ticks = [d["ts_utc"].dt.timestamp("us").to_numpy() // period_us for d in devices]
-    bins = np.unique(min(ticks, key=len))  # a bin that one device lacks is left out in any case
+def by_tick(devices: list[pl.DataFrame], ticks: list[NDArray[np.int64]]) -> pl.DataFrame:
+    """Add devices tick by tick; a tick that one of them lacks is left out.
+
+    Parameters
+    ----------
+    devices
+        Each device's ``ts_utc``, ``power_w`` [W] and ``utilization_ratio``, in order of time.
+    ticks
+        The tick of each of their rows.
+
+    Returns
+    -------
+    polars.DataFrame
+        ``tick``, ``ts_utc`` (the first in the tick), ``power_w`` [W] (sum of the devices' means) and
+        ``utilization_ratio`` (mean over the devices that tell it), in order.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> one = pl.DataFrame({"ts_utc": [datetime(2026, 11, 2, tzinfo=UTC)], "power_w": [60.0], "utilization_ratio": [0.5]})
+    >>> by_tick([one, one], [np.array([3]), np.array([3])])["power_w"].to_list()
+    [120.0]
+    """
+    bins = np.unique(min(ticks, key=len))  # a tick that one device lacks is left out in any case
     power, load, loaded, complete = (np.zeros(bins.size) for _ in range(4))
+    first_us = np.full(bins.size, np.iinfo(np.int64).max)
     for rows, tick in zip(devices, ticks, strict=True):
         at = np.minimum(np.searchsorted(bins, tick), bins.size - 1)
         inside = bins[at] == tick
@@ -129,14 +156,17 @@ def _summed(devices: list[pl.DataFrame], period_us: int) -> pl.DataFrame:
         count = np.bincount(at, minlength=bins.size)
         power += np.bincount(at, weights=rows["power_w"].to_numpy()[inside], minlength=bins.size) / np.maximum(count, 1)
         complete += count > 0
-        busy = rows["utilization_ratio"].fill_null(np.nan).to_numpy()[inside]
+        begins = np.flatnonzero(np.diff(at, prepend=-1))
+        us = rows["ts_utc"].dt.timestamp("us").to_numpy()[inside][begins]
+        first_us[at[begins]] = np.minimum(first_us[at[begins]], us)
+        busy = rows["utilization_ratio"].cast(pl.Float64).fill_null(np.nan).to_numpy()[inside]
         told = np.isfinite(busy)
         tellers = np.bincount(at[told], minlength=bins.size)
         load += np.bincount(at[told], weights=busy[told], minlength=bins.size) / np.maximum(tellers, 1)
         loaded += tellers > 0
     kept = complete == len(devices)
     mean = np.divide(load, loaded, out=np.full(bins.size, np.nan), where=loaded > 0)
-    stamps = pl.Series("ts_utc", bins[kept] * period_us).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-    return pl.DataFrame(
-        {"ts_utc": stamps, "power_w": power[kept], "utilization_ratio": pl.Series(mean[kept]).fill_nan(None)}
-    )
+    stamps = pl.Series(first_us[kept]).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    return pl.DataFrame({
+        "tick": bins[kept], "ts_utc": stamps, "power_w": power[kept], "utilization_ratio": pl.Series(mean[kept]).fill_nan(None),
+    })  # fmt: skip

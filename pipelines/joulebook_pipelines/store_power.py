@@ -39,6 +39,7 @@ class PowerReads(Reads):
         end_utc: datetime | None = None,
         as_measured: bool = False,
         margin_s: float = 0.0,
+        quantities: Sequence[str] | None = None,
     ) -> pl.DataFrame:
         """Return the power readings of a scope: those that the run's numbers are made from.
 
@@ -56,12 +57,14 @@ class PowerReads(Reads):
             Stamps as the tool wrote them, not aligned to the reference clock.
         margin_s
             Seconds to add on both sides of the window.
+        quantities
+            Only these quantities; for long logs, where each one more costs memory.
 
         Returns
         -------
         polars.DataFrame
             ``device, ts_utc, span_s, power_w``, energy, counter, utilisation and temperature, and further quantities
-            that a log of the study has; in order of device and time.
+            that a log of the study has, ``source_id``, and ``host`` where there are several; in order of device and time.
         """
         chosen = self._used(run_id, scope, device)
         since, until = self._window(run_id, start_utc, end_utc)
@@ -70,19 +73,19 @@ class PowerReads(Reads):
         if as_measured:
             chosen = chosen.with_columns(offset_s=pl.lit(0.0), drift_ppm=pl.lit(0.0))
         stored = stored_columns(self._con)
-        quantities = [q for q in schema.QUANTITY_NAMES if q in ALWAYS or q in stored]
+        if quantities is None:
+            quantities = [q for q in schema.QUANTITY_NAMES if q in ALWAYS or q in stored]
         frames = self._channels(chosen, ("span_s", *quantities), bounds)
         several = chosen["host"].n_unique() > 1
         named: dict[tuple[str, str], list[pl.DataFrame]] = {}
         for row, frame in zip(chosen.iter_rows(named=True), frames, strict=True):
             device_name = f"{row['host']}/{row['device']}" if several else row["device"]
-            own = {"device": device_name, "host": row["host"], "source_id": row["source_id"]}
-            columns = [pl.lit(v, pl.Int32 if k == "source_id" else pl.String).alias(k) for k, v in own.items()]
-            named.setdefault((row["host"], device_name), []).append(
-                frame.select(columns[0], "ts_utc", "span_s", *quantities, *columns[1:], "line")
-            )
+            own = [pl.lit(device_name).alias("device"), pl.lit(row["source_id"], pl.Int32).alias("source_id")]
+            host = [pl.lit(row["host"]).alias("host")] if several else []
+            columns = frame.select(own[0], "ts_utc", "span_s", *quantities, *host, own[1], "line")
+            named.setdefault((row["host"], device_name), []).append(columns)
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
-        return pl.concat(joined, rechunk=False) if joined else self._none(quantities)
+        return (pl.concat(joined, rechunk=False) if joined else self._none(quantities)).drop("line")
 
     def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
         """Return the power readings of some channels (``source_id, device``) on their own clocks, in order of device and time."""
@@ -95,7 +98,7 @@ class PowerReads(Reads):
 
     def _none(self, quantities: Sequence[str]) -> pl.DataFrame:
         types = schema.table("readings").schema
-        names = ("device", "ts_utc", "span_s", *quantities, "host", "source_id", "line")
+        names = ("device", "ts_utc", "span_s", *quantities, "source_id", "line")
         return pl.DataFrame(schema={n: types.get(n, pl.String) for n in names})
 
     def _used(self, run_id: str | None, scope: str, device: str | None) -> pl.DataFrame:
@@ -128,37 +131,34 @@ class PowerReads(Reads):
                 where.append(f"r.ts_utc {op} cast(? as timestamptz)")
                 params.append((min(ends) if sign < 0 else max(ends)).isoformat())
         selected = "".join(f"r.{c}, " for c in kept)
-        if channels.height == 1:
-            # One channel needs neither a join nor a parting.
-            query = (
-                f"select r.ts_utc, {selected} r.line from {READING_ROWS} r where r.source_id = ? and r.device = ? and "
-            )
-            own = channels.select("source_id", "device").row(0)
-            frames: dict[tuple[object, ...], pl.DataFrame] = {
-                (0,): self.sql(query + " and ".join(where), [*own, *params])
-            }
-        else:
-            frames = self._parted(channels, selected, where, params)
+        frames: dict[tuple[int, str], pl.DataFrame] = {}
+        for (source_id,), own in channels.partition_by("source_id", as_dict=True, maintain_order=True).items():
+            for device, rows in self._of_source(source_id, own["device"].to_list(), selected, where, params).items():
+                frames[source_id, device] = rows
         absent = [pl.lit(None, schema.table("readings").schema[c]).alias(c) for c in columns if c not in stored]
-        frames = {i: frame.with_columns(absent) for i, frame in frames.items()}
-        nothing = next(iter(frames.values())).clear()
-        rows = channels.iter_rows(named=True)
-        return [_on_reference(frames.get((i,), nothing), row, bounds) for i, row in enumerate(rows)]
+        found = []
+        for row in channels.iter_rows(named=True):
+            rows = frames[row["source_id"], row["device"]].with_columns(absent)
+            found.append(_on_reference(rows, row, bounds))
+        return found
 
-    def _parted(
-        self, channels: pl.DataFrame, selected: str, where: Sequence[str], params: Sequence[object]
-    ) -> dict[tuple[object, ...], pl.DataFrame]:
-        """Return the readings of several channels, by number of the channel."""
-        wanted = channels.select("source_id", "device").with_row_index("channel").cast({"channel": pl.UInt16})
-        self._con.register("wanted_channels", wanted.to_arrow())
+    def _of_source(
+        self, source_id: object, devices: Sequence[str], selected: str, where: Sequence[str], params: Sequence[object]
+    ) -> dict[str, pl.DataFrame]:
+        """Return the readings of some devices of a file, in the order of its lines.
+
+        A join would lose that order; and a number a row is cheaper than a text a row.
+        """
+        among, condition = list(devices), " and ".join(where)
+        place = "list_position(?, r.device)::usmallint" if len(among) > 1 else "1::usmallint"
         frame = self.sql(
-            f"""select w.channel, r.ts_utc, {selected} r.line from {READING_ROWS} r
-            join wanted_channels w on w.source_id = r.source_id and w.device = r.device where {" and ".join(where)}""",
-            params,
+            f"""select {place} as place, r.ts_utc, {selected} r.line from {READING_ROWS} r
+            where r.source_id = ? and list_contains(?, r.device) and {condition}""",
+            [*([among] if len(among) > 1 else []), source_id, among, *params],
         )
-        self._con.unregister("wanted_channels")
-        parts = frame.partition_by("channel", as_dict=True, include_key=False, maintain_order=True)
-        return parts or {(0,): frame.drop("channel")}
+        parts = frame.partition_by("place", as_dict=True, include_key=False, maintain_order=True)
+        nothing = frame.clear().drop("place")
+        return {d: parts.get((i,), nothing) for i, d in enumerate(among, 1)}
 
     def _window(
         self, run_id: str | None, start_utc: datetime | None, end_utc: datetime | None

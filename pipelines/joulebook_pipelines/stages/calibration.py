@@ -80,7 +80,9 @@ def _points(context: Context, scope: str, reference: str) -> pl.DataFrame:
 
 
 def _spoken(context: Context, scope: str) -> pl.DataFrame:
-    return context.store.power(scope=scope).filter(pl.col("power_w").is_not_null())
+    return context.store.power(scope=scope, quantities=("power_w", "utilization_ratio")).filter(
+        pl.col("power_w").is_not_null()
+    )
 
 
 def _unaligned(context: Context, host: str, scopes: tuple[str, ...]) -> str:

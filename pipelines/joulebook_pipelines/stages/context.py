@@ -21,8 +21,8 @@ WHOLE_LOG = "whole log"
 MARGIN_S = 120.0
 """Readings this far outside of a run are fetched to interpolate at its edges."""
 
-MOST_FETCHED = 2_000_000
-"""Readings that are kept in memory between stages: some 300 MB at most."""
+MOST_FETCHED = 6_000_000
+"""Readings that are kept in memory between stages: some 500 MB at most."""
 
 
 @dataclass(frozen=True)

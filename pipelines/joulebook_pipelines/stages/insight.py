@@ -6,7 +6,7 @@ import polars as pl
 
 from joulebook import convergence, drivers, efficiency, energy, intervals, schema, sharing
 from joulebook.findings import Finding
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage
 
 DRIVERS = ("utilization_ratio", "memory_utilization_ratio", "temperature_c", "sm_clock_hz", "power_limit_w")
 """Quantities beside power that its variance may go with: load, memory traffic, temperature, clocks, caps."""
@@ -130,8 +130,12 @@ def _sharing(context: Context) -> Numbers:
         if len(mine) < 2 or intervals.seconds(intervals.union(spans)) >= sum(r.duration_s for r in mine):
             continue
         start, end = min(r.start_utc for r in mine), max(r.end_utc for r in mine)
-        boards = context.store.power(scope="board").filter(pl.col("power_w").is_not_null())
-        node = context.store.power(scope="node").filter(pl.col("power_w").is_not_null())
+        boards, node = (
+            context.store.power(
+                scope=s, start_utc=start, end_utc=end, margin_s=MARGIN_S, quantities=("power_w", "energy_j")
+            ).filter(pl.col("power_w").is_not_null())
+            for s in ("board", "node")
+        )
         if node.is_empty() or boards.is_empty():
             continue
         drawn = [

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import polars as pl
 
+from joulebook import totals
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.stages.context import MARGIN_S, Context, Run
 
@@ -18,6 +19,14 @@ join aligned_readings r on r.source_id = i.source_id and r.device = i.device
 where i.run_id = ? and i.scope = ? and not i.chosen and i.reason like 'covers %' and r.power_w is not null
     and r.ts_utc between cast(? as timestamptz) and cast(? as timestamptz)
 order by r.device, r.ts_utc"""
+
+
+def moments(power: pl.DataFrame) -> int:
+    """Return how many moments the device with the most readings tells of."""
+    counts = [
+        int((rows["ts_utc"].diff().dt.total_microseconds() != 0).sum() or 0) + 1 for _, rows in totals.by_device(power)
+    ]
+    return max(counts, default=0)
 
 
 def seen(context: Context, run: Run, scope: str, *, margin: bool = False) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
@@ -39,7 +48,7 @@ def seen(context: Context, run: Run, scope: str, *, margin: bool = False) -> tup
         Readings with a power, and a note where they are not those of the run's energy.
     """
     power = context.spoken(run, scope, margin=margin)
-    if power["ts_utc"].n_unique() >= LEAST_READINGS and power["span_s"].null_count():
+    if moments(power) >= LEAST_READINGS and power["span_s"].null_count():
         return power, ()
     around = timedelta(seconds=MARGIN_S if margin else 0.0)
     bounds = [(run.start_utc - around).isoformat(), (run.end_utc + around).isoformat()]

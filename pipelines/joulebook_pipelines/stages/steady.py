@@ -23,7 +23,7 @@ def _work(context: Context) -> Numbers:
         for scope in context.scopes(run.run_id):
             power, notes = shape.seen(context, run, scope)
             numbers.find(run.run_id, notes)
-            if power["ts_utc"].n_unique() >= LEAST_READINGS and power["span_s"].null_count():
+            if shape.moments(power) >= LEAST_READINGS and power["span_s"].null_count():
                 found += _run_at(context, run, scope, power, numbers)
             elif power.height:
                 numbers.find(run.run_id, [_too_short(run, scope, power.height)])
@@ -37,9 +37,9 @@ def _run_at(context: Context, run: Run, scope: str, power: pl.DataFrame, numbers
     idle = context.number(run.run_id, scope, "idle_power_w")
     idle_w = None if idle is None else idle.value
     _warmup(context, run, scope, total, numbers)
-    stable = baseline.mean(total, idle_w=idle_w)
-    numbers.add(run.run_id, scope, "stable_power_w", stable.estimate)
     cut = segments.find(total, scope=scope, idle_w=idle_w)
+    stable = baseline.mean(total, cut=cut)
+    numbers.add(run.run_id, scope, "stable_power_w", stable.estimate)
     _variation(run, scope, total, cut, numbers)
     numbers.find(run.run_id, (_about(f, run, scope) for f in _distinct((*stable.findings, *cut.findings))))
     frames = [cut.frame]
@@ -61,12 +61,7 @@ def _total(power: pl.DataFrame) -> pl.DataFrame:
     """Return the sum over the devices as one device ``''``, with their mean utilisation where they tell it."""
     if power["device"].n_unique() == 1:
         return power.with_columns(device=pl.lit(""))
-    total = totals.series(power).with_columns(device=pl.lit(""))
-    if power["utilization_ratio"].null_count() == power.height:
-        return total
-    step = f"{max(round(totals.period_s(power) * 1000), 1)}ms"
-    load = power.group_by(pl.col("ts_utc").dt.truncate(step)).agg(pl.col("utilization_ratio").mean()).sort("ts_utc")
-    return total.sort("ts_utc").join_asof(load, on="ts_utc", strategy="backward", tolerance=step)
+    return totals.series(power).with_columns(device=pl.lit(""))
 
 
 def _warmup(context: Context, run: Run, scope: str, total: pl.DataFrame, numbers: Numbers) -> None:
