@@ -26,7 +26,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 scores: $(READY) ## accuracy against known truth, minutes long; writes docs/accuracy.md
-	$(BIN)/python -m pytest tests/scores -m score -n auto; failed=$$?; $(BIN)/python -m joulebook_pipelines.accuracy out/scores docs/accuracy.md; exit $$failed
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/scores -m score -n auto; failed=$$?; $(BIN)/python -m joulebook_pipelines.accuracy out/scores docs/accuracy.md; exit $$failed
 
 bench: $(READY) ## speed as ratios measured side by side; writes docs/speed.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pandas
