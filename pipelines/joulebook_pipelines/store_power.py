@@ -171,6 +171,15 @@ class PowerReads(Reads):
             raise KeyError(f"there is no run {run_id!r}; the study has {known}")
         return start_utc or run["start_utc"][0], end_utc or run["end_utc"][0]
 
+    def most_ahead_s(self) -> float:
+        """Return by how much any clock can differ from the reference at any reading [s], or a little more."""
+        row = self.sql(
+            """select max(abs(m.offset_s) + abs(m.drift_ppm) * 1e-6
+                * (abs(epoch(s.last_utc) - epoch(s.first_utc)) + coalesce(abs(epoch(m.anchor_utc) - epoch(s.first_utc)), 0))) as ahead_s
+            from clock_maps m join sources s on s.source_id = m.source_id"""
+        )
+        return float(row["ahead_s"][0] or 0.0) + 2.0
+
     def timeline(
         self, scope: str, points: int = 2000, start_utc: datetime | None = None, end_utc: datetime | None = None
     ) -> pl.DataFrame:
@@ -195,6 +204,11 @@ class PowerReads(Reads):
             "r.ts_utc <= cast(? as timestamptz)"
         ] * (end_utc is not None)
         limits = [t.isoformat() for t in (start_utc, end_utc) if t is not None]
+        if start_utc is not None and end_utc is not None:
+            # Bounds on the clocks' own stamps let the database pass over what lies far from the window.
+            ahead = timedelta(seconds=self.most_ahead_s())
+            bounds += ["r.clock_utc >= cast(? as timestamptz)", "r.clock_utc <= cast(? as timestamptz)"]
+            limits += [(start_utc - ahead).isoformat(), (end_utc + ahead).isoformat()]
         return self.sql(
             f"""with used as (select distinct i.source_id, i.device, coalesce(c.period_s, 1) as period_s,
                     dense_rank() over (order by s.host, i.device) as channel from instruments i
