@@ -29,6 +29,14 @@ def test_fractions_may_come_and_go_within_a_file():
     assert [t.microsecond for t in found] == [0, 500_000, 123_456]
 
 
+@pytest.mark.parametrize("noon", ["2026-11-02 12:59:59.5 PM", "2026/11/02 12:59:59 PM", "2026-11-02 12:59:59PM"])
+def test_halves_of_the_day_are_read_whatever_the_fraction(noon):
+    found = _utc(
+        [noon, noon.replace("12:59:59", "01:00:01"), noon.replace("12:59:59", "12:00:01").replace("PM", "AM")], "UTC"
+    )
+    assert [t.hour for t in found] == [12, 13, 0]
+
+
 def test_a_zone_shifts_and_none_is_invented():
     assert _utc(["2026-11-02 09:00:00"], "Asia/Shanghai")[0].hour == 1
     assert not stamps.detect(["2026-11-02 09:00:00"]).aware

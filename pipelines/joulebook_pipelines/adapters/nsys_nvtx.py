@@ -138,7 +138,7 @@ def _of_database(log: Log) -> Iterator[Part]:
                 (name, start, end) for name, start, end in base.execute(_query(log, base))
                 if isinstance(name, str) and name.strip() and isinstance(start, int) and isinstance(end, int)
             ]  # fmt: skip
-    except (sqlite3.Error, OverflowError, MemoryError) as error:
+    except (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError) as error:  # the latter from a damaged schema
         raise LogRefusedError(
             f"{log.name}: cannot be read as an SQLite database ({error}); export it again with nsys export --type sqlite, not packed"
         ) from None

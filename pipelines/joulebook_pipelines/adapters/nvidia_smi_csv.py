@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook import rules
-from joulebook_pipelines.logs import boards, cells, nvidia_doubts, nvidia_query, plain, plain_scan, stamps, table, ticks
+from joulebook_pipelines.logs import (
+    boards,
+    cells,
+    nvidia_cards,
+    nvidia_doubts,
+    nvidia_query,
+    plain,
+    plain_scan,
+    stamps,
+    table,
+    ticks,
+)
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.nvidia_messages import Messages
 from joulebook_pipelines.logs.table import Field
@@ -23,8 +34,8 @@ class _Reader:
     layout: nvidia_query.Layout
     form: stamps.StampForm
     clock: stamps.Localiser
+    cards: nvidia_cards.Cards
     models: dict[str, tuple[str, str]] = field(default_factory=dict)
-    bus_devices: dict[str, str] = field(default_factory=dict)
     carried: pl.DataFrame | None = None
     driver: str = ""
     over_limit: int = 0
@@ -44,7 +55,7 @@ class _Reader:
     def _quick(self, rows: plain.Rows) -> Part | None:
         """Return the readings of plain rows; ``None`` where the devices, the clock or a physical rule want a second look."""
         layout = self.layout
-        devices = self._devices(rows)
+        devices = self.cards.of_words(rows)
         states = {f.column: rows.word(f.column) for f in layout.fields if f.quantity in cells.TEXT_QUANTITIES}
         if devices is None or any(t.lower() in cells.MISSING for c in states for t in rows.texts[c]):
             return None
@@ -57,23 +68,6 @@ class _Reader:
             return None
         self._count_over_limit(values)
         return Part(lines=rows.frame.height, readings=values, channels=self._fresh_channels(rows, devices))
-
-    def _devices(self, rows: plain.Rows) -> pl.Series | None:
-        """Return the device of each row; ``None`` where a card has no number."""
-        key = self.layout.key
-        if key is None:
-            return pl.Series("device", [self._only_device()]).new_from_index(0, rows.frame.height)
-        if key != self.layout.index:
-            for text in rows.texts[key]:
-                self.bus_devices.setdefault(text, f"gpu:{len(self.bus_devices)}")
-            return rows.word(key, self.bus_devices).alias("device")
-        if not all(re.fullmatch(r"[0-9]+", text) for text in rows.texts[key]):
-            return None
-        return rows.word(key, {text: f"gpu:{text}" for text in rows.texts[key]}).alias("device")
-
-    def _only_device(self) -> str:
-        options = self.log.options
-        return options.device or (options.devices or ("gpu:0",))[0]
 
     def _fresh_channels(self, rows: plain.Rows, devices: pl.Series) -> tuple[Channel, ...]:
         if all(d in self.models for d in devices.unique()):
@@ -147,22 +141,11 @@ class _Reader:
         return raw.head(raw.height - 1), table.whole_lines(line, "last-line-cut")
 
     def _with_device(self, raw: pl.DataFrame, *, final: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-        options = self.log.options
-        if self.layout.index:
-            text = pl.col(self.layout.index).str.strip_chars()
-            named = pl.when(text.str.contains(r"^\d+$")).then(pl.concat_str(pl.lit("gpu:"), text)).otherwise(None)
-            raw = raw.with_columns(device=named)
-            lost = raw.filter(pl.col("device").is_null())
-            return raw.filter(pl.col("device").is_not_null()), self._lost_rows(lost, "no-such-device")
-        key = self.layout.key
-        if key:
-            for text in raw[key].str.strip_chars().unique(maintain_order=True):
-                self.bus_devices.setdefault(text, f"gpu:{len(self.bus_devices)}")
-            named = pl.col(key).str.strip_chars().replace_strict(self.bus_devices, default=None, return_dtype=pl.String)
-            return raw.with_columns(device=named), table.no_rejects()
-        if len(options.devices) > 1:
+        if self.layout.key is None and len(self.log.options.devices) > 1:
             return self._by_tick(raw, final=final)
-        return raw.with_columns(device=pl.lit(self._only_device())), table.no_rejects()
+        raw = self.cards.of_cells(raw)
+        lost = raw.filter(pl.col("device").is_null())
+        return raw.filter(pl.col("device").is_not_null()), self._lost_rows(lost, "no-such-device")
 
     def _by_tick(self, raw: pl.DataFrame, *, final: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
         assigned, open_lines = ticks.assign(raw["ts_utc"], self.log.options.devices, final=final)
@@ -223,12 +206,10 @@ def _parse(log: Log) -> Iterator[Part]:
         else nvidia_query.from_header(log.head.lines[header_at], log.name)
     )
     first = 0 if header_at is None else header_at + 1
-    samples = [
-        cells[layout.names.index(layout.time)]
-        for line in log.head.lines[first : first + 200]
-        if len(cells := line.split(",")) == len(layout.names)
-        and re.match(r"\s*\"?\d", cells[layout.names.index(layout.time)])
-    ]
+    at = layout.names.index(layout.time)
+    split = [line.split(",") for line in log.head.lines[first : first + 200]]
+    sample = [r for r in split if len(r) == len(layout.names) and re.match(r"\s*\"?\d", r[at])]
+    samples = [r[at] for r in sample]
     if not samples:
         raise LogRefusedError(f"{log.name}: has a header but no line with a time stamp: nothing was measured")
     try:
@@ -236,9 +217,11 @@ def _parse(log: Log) -> Iterator[Part]:
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
     clock = stamps.localiser(form, log.options, log.name, first + 1, samples[0])
-    _refuse_hidden_devices(log, layout, form, samples)
+    layout, cards = nvidia_cards.settled(log, layout, sample)
+    for of_host in _by_host(layout, sample):
+        _refuse_hidden_devices(log, layout, form, [r[at] for r in of_host])
     yield Part(lines=first, findings=nvidia_doubts.about(log, layout, header_at))
-    reader = _Reader(log, layout, form, clock)
+    reader = _Reader(log, layout, form, clock, cards)
     reader.scanner = _scanner(log, layout, form)
     previous: Block | None = None
     for block in _skip_head(log.blocks(), first):
@@ -255,7 +238,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 def _scanner(log: Log, layout: nvidia_query.Layout, form: stamps.StampForm) -> plain.Scanner | None:
     """Return what reads the plain rows of a file; ``None`` where each row needs its neighbours or has two powers."""
-    if layout.others or not form.fixed or (layout.key is None and len(log.options.devices) > 1):
+    if layout.others or layout.host or not form.fixed or (layout.key is None and len(log.options.devices) > 1):
         return None
     known = {f.column: f for f in layout.fields}
     cells_ = []
@@ -284,8 +267,16 @@ def _skip_head(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
             yield block
 
 
+def _by_host(layout: nvidia_query.Layout, sample: list[list[str]]) -> list[list[list[str]]]:
+    """Return the rows of each host."""
+    if layout.host is None:
+        return [sample]
+    at = layout.names.index(layout.host)
+    return [[r for r in sample if r[at] == host] for host in dict.fromkeys(r[at] for r in sample)]
+
+
 def _refuse_hidden_devices(log: Log, layout: nvidia_query.Layout, form: stamps.StampForm, samples: list[str]) -> None:
-    if layout.index or layout.uuid or layout.bus or log.options.devices or log.options.device:
+    if layout.key or log.options.devices or log.options.device:
         return
     parsed = (
         pl.DataFrame({"t": samples})

@@ -24,6 +24,13 @@ COUNTING_FALLS = 1 / 3
 """A counter falls only where it wraps; the energies of single intervals fall about every second time."""
 
 
+FEW_ROWS = 4
+"""Of so few rows the share of falls says nothing: one wrap is a third of them."""
+
+MOST_OF_A_DOMAIN_W = 1e4
+"""No RAPL domain takes 10 kW: what would be more over the time between two rows is the state of a counter."""
+
+
 @dataclass
 class _Columns:
     """What the header says."""
@@ -94,7 +101,7 @@ def _wide(
     names = tuple(f"c{i}" for i in range(len(found.headers)))
     if len(sample) < 2:
         raise LogRefusedError(f"{log.name}: one row of counters tells no energy; the poll must run on")
-    counting = _counting(log, found, sample)
+    counting = _counting(log, found, sample, how)
     span_s = None if all(counting.values()) else _step_s(sample, how)
     groups = []
     for header, (domain, unit) in found.energies.items():
@@ -123,7 +130,7 @@ def _wide(
     yield Part(findings=(*how.findings, *_ranges(log, ranges), *relative.repeated_hour(log, how.clock)))
 
 
-def _counting(log: Log, found: _Columns, sample: list[list[str]]) -> dict[str, bool]:
+def _counting(log: Log, found: _Columns, sample: list[list[str]], how: relative.Stamping) -> dict[str, bool]:
     """Tell of each column whether it counts on; otherwise it holds the energy of each interval."""
     devices = [d.device for d, _ in found.energies.values()]
     twice = next((d for d in devices if devices.count(d) > 1), None)
@@ -136,12 +143,30 @@ def _counting(log: Log, found: _Columns, sample: list[list[str]]) -> dict[str, b
         h: d.device in ranged or _counts([r[found.headers.index(h)] for r in sample])
         for h, (d, _) in found.energies.items()
     }
+    if len(sample) <= FEW_ROWS and not all(counting.values()) and _beyond_intervals(found, sample, how):
+        return dict.fromkeys(counting, True)
     if len(set(counting.values())) > 1:
         raise LogRefusedError(
             f"{log.name}: some columns count on, others hold the energy of each interval "
             f"({', '.join(h for h, c in counting.items() if not c)}); split them into two files"
         )
     return counting
+
+
+def _beyond_intervals(found: _Columns, sample: list[list[str]], how: relative.Stamping) -> bool:
+    """Tell whether the numbers are too large for the energies of single intervals, so that they are counters that wrapped."""
+    step_s = _step_s(sample, how)
+    if step_s is None:
+        return False
+    for header, (_, unit) in found.energies.items():
+        texts = pl.DataFrame({"v": [r[found.headers.index(header)] for r in sample]})
+        values = texts.select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
+        largest = float(str(values.filter(values < UNDERFLOW).max() or 0)) * (
+            cells.factor("energy_j", _unit(unit)) or 1.0
+        )
+        if largest > MOST_OF_A_DOMAIN_W * step_s:
+            return True
+    return False
 
 
 def _unit(text: str) -> str:

@@ -194,6 +194,8 @@ def _layout(words: list[str]) -> tuple[dict[str, str], tuple[Field, ...], dict[s
             labels[f"c{at - 1}"] = word
             continue
         labels[f"c{at}"] = word
+        if at + 1 == len(words):  # the line is cut behind a name
+            break
         if owner and word == "Watts":
             parts[owner] = f"c{at + 1}"
         elif not owner and word in _QUANTITIES:

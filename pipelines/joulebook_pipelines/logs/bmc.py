@@ -93,14 +93,20 @@ def _dumps(log: Log, dialect: Dialect) -> tuple[str, int]:
 
     Several sensors of one dump may share a name; a name that stands in each dump once tells dumps apart.
     """
-    names = (
-        pl.DataFrame({"text": log.head.lines}).select(**dialect.cells(pl.col("text")))
-        .filter(kind="value").group_by("name", maintain_order=True).len()
-    )  # fmt: skip
+    said = pl.DataFrame({"text": log.head.lines}).select(**dialect.cells(pl.col("text")))
+    named = said.with_columns(_name_above()).filter(kind="value")
+    names = named.filter(pl.col("name").is_not_null()).group_by("name", maintain_order=True).len()
     if names.is_empty():
         raise LogRefusedError(f"{log.name}: holds no sensor")
     rarest = names.filter(pl.col("len") == pl.col("len").min()).row(0)
     return str(rarest[0]), int(rarest[1])
+
+
+def _name_above() -> pl.Expr:
+    """Return the names of sensors; the reading of a verbose block has none, its name stands some lines above it."""
+    header = pl.when(pl.col("kind") == "name").then("name").forward_fill()
+    nameless = (pl.col("kind") == "value") & pl.col("name").is_null()
+    return pl.when(nameless).then(header).otherwise("name").alias("name")
 
 
 @dataclass
@@ -156,10 +162,7 @@ class _Reader:
         bare = pl.col("stamped") & (pl.col("stamp").is_null() | (pl.col("rest").str.strip_chars() == ""))
         kind = pl.when(bare & (pl.col("kind") != "value")).then(pl.lit("stamp")).otherwise("kind")
         frame = frame.join(texts.with_columns(kind=kind).drop("rest"), on="text", how="left", maintain_order="left")
-        # The reading of a verbose block names no sensor: the name stands some lines above it.
-        header = pl.when(pl.col("kind") == "name").then("name").forward_fill()
-        nameless = (pl.col("kind") == "value") & pl.col("name").is_null()
-        return frame.with_columns(name=pl.when(nameless).then(header).otherwise("name"))
+        return frame.with_columns(_name_above())
 
     def _timed(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Add ``mark`` (line of the stamp in force) and ``ts_utc``."""

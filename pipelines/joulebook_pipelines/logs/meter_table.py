@@ -198,11 +198,9 @@ def _form(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
             )
         like = [f"{log.options.date} {t}" for t in like]
     try:
-        form = stamps.detect(like, day_first=log.options.day_first)
+        return stamps.detect(like, day_first=log.options.day_first)
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
-    # The quick way of reading stamps knows no halves of the day.
-    return replace(form, fixed=form.fixed and "%p" not in form.pattern)
 
 
 def _decimal(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame) -> str:

@@ -26,7 +26,9 @@ QUANTITIES = {
 _INDEX = ("index", "gpu", "gpu_index", "gpu.index")
 _UUID = ("uuid", "gpu_uuid")
 _BUS = ("pci.bus_id", "gpu_bus_id", "pci.bus")
+_SERIAL = ("serial", "gpu_serial")
 _MODEL = ("name", "gpu_name")
+_HOST = ("hostname", "host", "node", "nodename", "node_name", "server", "machine")
 _HEADERLESS = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, ")
 
 
@@ -44,11 +46,13 @@ class Layout:
     bus: str | None
     model: str | None
     driver: str | None
+    serial: str | None = None
+    host: str | None = None
 
     @property
     def key(self) -> str | None:
         """Name of the column that tells the cards apart."""
-        return self.index or self.uuid or self.bus
+        return self.index or self.uuid or self.bus or self.serial
 
     @property
     def power(self) -> str | None:
@@ -108,7 +112,7 @@ def from_header(line: str, name: str) -> Layout:
 
     return Layout(
         columns, tuple(headers), columns[keys.index("timestamp")], tuple(fields), tuple(others),
-        first(_INDEX), first(_UUID), first(_BUS), first(_MODEL), first(("driver_version",)),
+        first(_INDEX), first(_UUID), first(_BUS), first(_MODEL), first(("driver_version",)), first(_SERIAL), first(_HOST),
     )  # fmt: skip
 
 
@@ -136,6 +140,13 @@ def _unit_of(header: str) -> str:
     return match[1] if match else ""
 
 
+def _example(row: list[str]) -> str:
+    """Return what study.toml may say of a row: the cell in watts is the power, a small whole number the card."""
+    power = next((i for i, c in enumerate(row, 1) if re.search(r"\d\s*W\s*$", c)), len(row))
+    card = next((i for i, c in enumerate(row, 1) if 1 < i != power and re.fullmatch(r"\s*\d{1,2}\s*", c)), 0)
+    return 'time = "1", ' + (f'device = "{card}", ' if card else "") + f'power_w = "{power}"'
+
+
 def from_positions(log: Log) -> Layout:
     """Return the layout of a file without header from ``columns = { time = "1", power_w = "5" }``."""
     first = log.head.lines[0]
@@ -144,7 +155,7 @@ def from_positions(log: Log) -> Layout:
     if not wanted:
         raise LogRefusedError(
             f"{log.name}:1: has no header line, so its {count} columns have no names: {first!r}. Say in study.toml which is which "
-            f'by position, e.g. columns = {{ time = "1", device = "2", power_w = "{count}" }}'
+            f"by position, e.g. columns = {{ {_example(first.split(','))} }}"
         )
     names = tuple(f"c{i}" for i in range(count))
 

@@ -145,9 +145,9 @@ def _form(texts: list[str], matches: list[re.Match[str]], date: str, *, groups: 
     odd = (fraction or "").startswith((":", ","))
     tail = " %p" if half_day else ""
     pattern = f"{date}{time[0]}{clock}{sub}{tail}"
-    fixed = (
-        all(len(m[0]) >= _FIXED and m[3] and len(m[3]) == 2 for m in matches) and date.startswith("%Y") and sub != ""
-    ) and not odd
+    two_digits = all(len(m[0]) >= _FIXED and m[3] and len(m[3]) == 2 for m in matches)
+    # What stands behind the digits of the second is not looked at the fast way, so halves of the day go the slow one.
+    fixed = two_digits and date.startswith("%Y") and sub != "" and not odd and not half_day
     if offset is None:
         return StampForm(pattern, aware=False, fixed=fixed, odd_fraction=odd)
     plain = all(t.endswith("Z") for t in texts)
