@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +12,9 @@ from joulebook import schema
 from joulebook_pipelines.logs.contract import Channel
 from joulebook_pipelines.store_power import PowerReads
 from joulebook_pipelines.store_tables import quoted
+
+DATED_FROM = datetime(2000, 1, 1, tzinfo=UTC)
+"""Nothing is logged before this: what lies there are seconds since an unknown start, or of a clock that was not set."""
 
 
 class ChannelReads(PowerReads):
@@ -72,15 +75,6 @@ class ChannelReads(PowerReads):
                 *self._around(start_utc, end_utc),
             ],
         )
-
-    def most_ahead_s(self) -> float:
-        """Return by how much any clock can differ from the reference at any reading [s], or a little more."""
-        row = self.sql(
-            """select max(abs(m.offset_s) + abs(m.drift_ppm) * 1e-6
-                * (abs(epoch(s.last_utc) - epoch(s.first_utc)) + coalesce(abs(epoch(m.anchor_utc) - epoch(s.first_utc)), 0))) as ahead_s
-            from clock_maps m join sources s on s.source_id = m.source_id"""
-        )
-        return float(row["ahead_s"][0] or 0.0) + 2.0
 
     def _longest_span_s(self) -> float:
         return float(self.sql("select max(span_s) as longest_s from readings")["longest_s"][0] or 0.0)
@@ -150,6 +144,9 @@ class ChannelReads(PowerReads):
     def power_spans(self, *, parts: bool = False) -> pl.DataFrame:
         """Return ``host, start_utc, end_utc``: from the first to the last power reading of each host.
 
+        Readings without a date are laid on 1970: beside dated ones they would stretch the span over decades, so they
+        count only on hosts that have no others. A single moment is no span.
+
         Parameters
         ----------
         parts
@@ -157,12 +154,17 @@ class ChannelReads(PowerReads):
         """
         scopes = "= 'part'" if parts else "not in ('', 'part')"
         return self.sql(
-            f"""select s.host, min(r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint))) as start_utc,
-                max(r.ts_utc) as end_utc
-            from readings r join sources s on s.source_id = r.source_id
-            join channels c on c.source_id = r.source_id and c.device = r.device
-            where c.scope {scopes} and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
-            group by s.host having count(*) > 1 or max(r.span_s) is not null order by s.host"""
+            f"""with spans as (
+                select s.host, r.ts_utc >= cast(? as timestamptz) as dated, max(r.ts_utc) as end_utc,
+                    min(r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint))) as start_utc
+                from readings r join sources s on s.source_id = r.source_id
+                join channels c on c.source_id = r.source_id and c.device = r.device
+                where c.scope {scopes}
+                    and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+                group by s.host, dated having start_utc < end_utc)
+            select host, start_utc, end_utc from spans
+            qualify row_number() over (partition by host order by dated desc) = 1 order by host""",
+            [DATED_FROM.isoformat()],
         )
 
     def write_table(self, name: str, file: Path, form: str) -> Path:

@@ -29,13 +29,13 @@ PHASES = """Timestamp,Phase,Runtime (s),GPU-0 Energy (mJ),GPU-1 Energy (mJ),CPU 
 def analysed(tmp_path):
     """Analyse files as a study and return its results and findings."""
 
-    def work(files, source="", general='timezone = "UTC"'):
+    def work(files, source="", general='timezone = "UTC"', each=None):
         folder = tmp_path / "study"
         folder.mkdir()
         toml = f"[study]\n{general}\n"
         for name, text in files.items():
             (folder / name).write_text(text)
-            toml += f"[[source]]\npath = {json.dumps(name)}\n{source}\n"
+            toml += f"[[source]]\npath = {json.dumps(name)}\n{(each or {}).get(name, source)}\n"
         (folder / "study.toml").write_text(toml)
         result = run.analyse(config.load(folder), tmp_path / "out")
         assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
@@ -64,6 +64,40 @@ def test_an_energy_that_was_not_told_is_not_bridged_in_a_part(analysed):
     assert row["coverage_ratio"] == pytest.approx(15 / 18)
 
 
+def test_readings_without_a_date_do_not_stretch_the_run_of_dated_ones(analysed):
+    dated = "timestamp, index, power.draw [W]\n" + "".join(
+        f"2026/03/03 09:00:{second:02}.000, 0, 100.00 W\n" for second in range(11)
+    )
+    results, findings = analysed({"gpu.csv": dated, "rapl.csv": ZONES})
+    assert _values(results, "energy_j", scope="board")[""] == pytest.approx(1000.0)
+    assert results.filter(pl.col("metric") == "duration_s")["value"].to_list() == [10.0]
+    assert "relative-time" in findings["code"].to_list()
+
+
+SHARED = """[[run]]
+id = "a"
+start = 2026-03-03T09:00:00Z
+end = 2026-03-03T09:01:00Z
+devices = ["gpu:0"]
+[[run]]
+id = "b"
+start = 2026-03-03T09:00:00Z
+end = 2026-03-03T09:01:00Z
+devices = ["gpu:1"]
+"""
+
+
+def test_jobs_side_by_side_are_set_against_the_node_with_all_of_its_boards(analysed):
+    seconds = [f"{at // 60:02}:{at % 60:02}.000" for at in range(61)]
+    boards = "".join(f"2026/03/03 09:{at}, {card}, 100.00 W\n" for at in seconds for card in (0, 1))
+    meter = "".join(f"2026-03-03T09:{at}Z,1000.0\n" for at in seconds)
+    files = {"gpu.csv": f"timestamp, index, power.draw [W]\n{boards}", "meter.csv": f"timestamp,power_w\n{meter}"}
+    _, findings = analysed(files, general=f'timezone = "UTC"\n{SHARED}', each={"meter.csv": 'scope = "node"'})
+    found = findings.filter(code="residual-implausible")
+    shares = [json.loads(e)["share_ratio"] for e in found["evidence"]]
+    assert shares == pytest.approx([0.8, 0.8])
+
+
 def test_phases_of_a_table_have_the_energies_that_it_gives(analysed):
     results, _ = analysed({"phases.csv": PHASES})
     board = results.filter(pl.col("scope") == "board", pl.col("phase") != "")
@@ -74,6 +108,14 @@ def test_phases_of_a_table_have_the_energies_that_it_gives(analysed):
     assert set(board.filter(pl.col("phase") != "other")["method"]) == {"given"}
     package = results.filter(pl.col("scope") == "package", pl.col("metric") == "phase_power_w")
     assert dict(package.select("phase", "value").iter_rows())["inference"] == pytest.approx(12.2)
+
+
+def test_a_single_moment_is_no_run(analysed):
+    results, findings = analysed(
+        {"gpu.csv": "timestamp, index, power.draw [W]\n2026/03/03 09:00:00.000, 0, 100.00 W\n"}
+    )
+    assert results.is_empty()
+    assert findings["code"].to_list() == ["no-run"]
 
 
 def test_a_phase_with_an_energy_that_is_missing_is_refused_and_the_others_stay(analysed):

@@ -8,31 +8,62 @@ from joulebook import energy, reconcile
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage
 
+SCHEMA = {"scope": pl.String, "source": pl.String, "energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64}
+
+Rows = list[dict[str, object]]
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     for run in context.runs():
         rows = _chosen(context, run) + _counters(context, run, numbers) + _witnesses(context, run, numbers)
-        if len(rows) > 1:
-            frame = pl.DataFrame(
-                rows,
-                schema={
-                    "scope": pl.String,
-                    "source": pl.String,
-                    "energy_j": pl.Float64,
-                    "lo": pl.Float64,
-                    "hi": pl.Float64,
-                },
-            )
-            numbers.find(run.run_id, reconcile.run(frame.drop_nulls("energy_j"), subject=run.run_id).findings)
+        for group in _comparable(context, run, rows):
+            if len(group) > 1:
+                frame = pl.DataFrame(group, schema=SCHEMA).drop_nulls("energy_j")
+                numbers.find(run.run_id, reconcile.run(frame, subject=run.run_id).findings)
     return numbers
+
+
+def _comparable(context: Context, run: Run, rows: Rows) -> list[Rows]:
+    """Return the rows that are compared with each other: the boards of one job are no part of the node to set against it."""
+    if not _shares(context, run):
+        return [rows]
+    boards = [r for r in rows if r["scope"] == "board"]
+    return [boards, _all_boards(context, run) + [r for r in rows if r["scope"] != "board"]]
+
+
+def _boards(context: Context, run: Run) -> set[str]:
+    """Return the boards of the run's host that were read during the run."""
+    seen = context.store.channels_within(run.start_utc, run.end_utc).filter(scope="board")
+    return set((seen.filter(host=run.host) if run.host in set(seen["host"]) else seen)["device"])
+
+
+def _shares(context: Context, run: Run) -> bool:
+    """Tell whether the node holds boards that are not the run's."""
+    return bool(run.devices) and not _boards(context, run) <= set(run.devices)
+
+
+def _all_boards(context: Context, run: Run) -> Rows:
+    """Return the energy of all boards of a shared node during the run; nothing where not all of them are known once."""
+    used = context.store.sql(
+        """select distinct i.device, i.source_id, s.host from instruments i join sources s on s.source_id = i.source_id
+        where i.chosen and i.scope = 'board'"""
+    )
+    used = used.filter(host=run.host) if run.host in set(used["host"]) else used
+    if set(used["device"]) != _boards(context, run) or used["device"].is_duplicated().any():
+        return []
+    power = context.store.power(scope="board", start_utc=run.start_utc, end_utc=run.end_utc, margin_s=MARGIN_S)
+    if "host" in power.columns:
+        power = power.filter(host=run.host)
+    total = energy.integrate(power, start_utc=run.start_utc, end_utc=run.end_utc).total
+    return [] if total.value is None else [_row("board", "all boards of the node", total)]
 
 
 def _row(scope: str, source: str, estimate: Estimate) -> dict[str, object]:
     return {"scope": scope, "source": source, "energy_j": estimate.value, "lo": estimate.lo, "hi": estimate.hi}
 
 
-def _chosen(context: Context, run: Run) -> list[dict[str, object]]:
+def _chosen(context: Context, run: Run) -> Rows:
     found = []
     for scope in context.scopes(run.run_id):
         estimate = context.number(run.run_id, scope, "energy_j")
@@ -42,7 +73,7 @@ def _chosen(context: Context, run: Run) -> list[dict[str, object]]:
     return found
 
 
-def _counters(context: Context, run: Run, numbers: Numbers) -> list[dict[str, object]]:
+def _counters(context: Context, run: Run, numbers: Numbers) -> Rows:
     """Return the energy by the counters of instruments whose power was integrated."""
     found = []
     for scope in context.scopes(run.run_id):
@@ -63,7 +94,7 @@ def _counters(context: Context, run: Run, numbers: Numbers) -> list[dict[str, ob
     return found
 
 
-def _witnesses(context: Context, run: Run, numbers: Numbers) -> list[dict[str, object]]:
+def _witnesses(context: Context, run: Run, numbers: Numbers) -> Rows:
     """Return the energies of instruments that were not chosen for their scope."""
     found = []
     for (scope, path), power in context.store.witnesses(run.run_id, margin_s=MARGIN_S).items():

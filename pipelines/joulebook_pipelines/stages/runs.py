@@ -28,11 +28,7 @@ def _work(context: Context) -> Numbers:
         frame = _of_logs(logged)
         if frame.is_empty():
             frame = _whole_log(context)
-            if frame.height:
-                numbers.find("", [Finding(
-                    "run-is-whole-log", Severity.NOTE, RUN_NAME,
-                    "Nothing tells of runs, so the whole of the readings is taken as one. Add [[run]] with start and end to study.toml.",
-                )])  # fmt: skip
+            numbers.find("", [_untold(frame)])
     frame = _with_steps(frame, context.store.table("steps"))
     context.store.replace("runs", frame)
     _name_duplicates(logged, context.store.table("sources"), numbers)
@@ -104,6 +100,20 @@ def _whole_log(context: Context) -> pl.DataFrame:
     several = spans.height > 1
     name = pl.format("{}-{}", pl.lit(RUN_NAME), "host") if several else pl.lit(RUN_NAME)
     return schema.conform(spans.with_columns(run_id=name, origin=pl.lit(WHOLE_LOG), labels=pl.lit("{}")), "runs")
+
+
+def _untold(whole: pl.DataFrame) -> Finding:
+    """Say what becomes of a study in which nothing tells of runs."""
+    if whole.is_empty():
+        return Finding(
+            "no-run", Severity.WARNING, RUN_NAME,
+            "Nothing tells of runs, and no source holds power over a span of time (at most a single moment): there is no energy to "
+            "give. Log power in a loop, or add the logs of the run.",
+        )  # fmt: skip
+    return Finding(
+        "run-is-whole-log", Severity.NOTE, RUN_NAME,
+        "Nothing tells of runs, so the whole of the readings is taken as one. Add [[run]] with start and end to study.toml.",
+    )  # fmt: skip
 
 
 def _with_steps(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
