@@ -90,7 +90,8 @@ class Store(ChannelReads):
             raise ValueError(f"table {name!r} has no column {', '.join(unknown)}")
         if name == "readings":
             # A column without a value is no column of this log.
-            empty = [c for c in frame.columns if c in schema.QUANTITY_NAMES and frame[c].null_count() == frame.height]
+            optional = {"span_s", *schema.QUANTITY_NAMES}
+            empty = [c for c in frame.columns if c in optional and frame[c].null_count() == frame.height]
             frame = frame.drop(empty)
             if not self._reading_columns.issuperset(frame.columns):
                 self._reading_columns = make_room(self._con, frame)

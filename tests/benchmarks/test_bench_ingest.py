@@ -58,14 +58,42 @@ PANDAS = """
 import sys, time, pandas as pd
 out = {}
 began = time.perf_counter()
-frame = pd.read_csv(sys.argv[1], skipinitialspace=True)
+frame = pd.read_csv(sys.argv[1])
+frame.columns = [c.split("[")[0].strip() for c in frame.columns]
 frame["timestamp"] = pd.to_datetime(frame["timestamp"])
+for column in frame.columns[3:]:
+    frame[column] = frame[column].astype(str).str.replace(r"[^0-9.]", "", regex=True).astype(float)
 out["seconds"] = time.perf_counter() - began
+"""
+"""As notebooks do it: the units that nvidia-smi writes by default are cut off cell by cell."""
+
+UNITS = ("", "", "", " W", " %", " MiB", "", " MHz", " W")
+
+GROWN = """
+import sys, time, tempfile, pathlib
+from joulebook_pipelines.ingest import SourceFile, ingest
+from joulebook_pipelines.logs.contract import Options
+from joulebook_pipelines.store import open_store
+out, log, whole = {}, pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+source = (SourceFile(log, "log", "node", None, Options(timezone="UTC")),)
+with tempfile.TemporaryDirectory() as folder:
+    with open_store(pathlib.Path(folder) / "s.duckdb", read_only=False, memory_limit="1GB") as store:
+        ingest(source, store)
+        with log.open("ab") as file, whole.open("rb") as rest:
+            rest.seek(log.stat().st_size)
+            file.write(rest.read())
+        began = time.perf_counter()
+        (outcome,) = ingest(source, store)
+        out["grown"], out["status"] = time.perf_counter() - began, outcome.status
+    with open_store(pathlib.Path(folder) / "w.duckdb", read_only=False, memory_limit="1GB") as store:
+        began = time.perf_counter()
+        ingest(source, store)
+    out["whole"] = time.perf_counter() - began
 """
 
 
-def _log(rows: int):
-    path = DATA / f"nvidia-smi-{rows}.csv"
+def _log(rows: int, *, units: bool = False):
+    path = DATA / f"nvidia-smi-{rows}{'-units' if units else ''}.csv"
     if path.is_file():
         return path
     DATA.mkdir(exist_ok=True)
@@ -85,7 +113,11 @@ def _log(rows: int):
                 "mem": rng.integers(60_000, 70_000, count), "temp": rng.integers(50, 70, count),
                 "c": rng.integers(1_700, 1_980, count), "lim": 700.0,
             })  # fmt: skip
-            lines = frame.select(pl.concat_str(pl.all().cast(pl.String), separator=", ")).to_series()
+            cells = [
+                pl.concat_str(pl.col(c).cast(pl.String), pl.lit(u if units else ""))
+                for c, u in zip(frame.columns, UNITS, strict=True)
+            ]
+            lines = frame.select(pl.concat_str(cells, separator=", ")).to_series()
             file.write("\n".join(lines) + "\n")
     return path
 
@@ -93,18 +125,101 @@ def _log(rows: int):
 def test_ingest_against_bare_parses(bench):
     path = _log(8_000_000)
     best = bench.least(3, ours=(OURS, (path,)), duckdb=(DUCKDB, (path, COLUMNS)), polars=(POLARS, (path,)))
-    best["pandas"] = bench.process(PANDAS, path)
     ours = best["ours"]["seconds"]
     against = {name: figures["seconds"] / ours for name, figures in best.items()}
+    with_units = _log(8_000_000, units=True)
+    same = bench.least(1, ours=(OURS, (with_units,)), pandas=(PANDAS, (with_units,)))
+    against["pandas"] = same["pandas"]["seconds"] / same["ours"]["seconds"]
     size = path.stat().st_size / 1e9
     what = f"ingest of 8 M rows, {size:.2f} GB, with full accounting"
     bench.row(f"{what}, against DuckDB's typed read_csv into a table", "≥ 0.6 ×", f"{against['duckdb']:.2f} ×")
     bench.row(f"{what}, against polars reading text", "", f"{against['polars']:.2f} ×")
-    bench.row(f"{what}, against a usual pandas parse", "≥ 12 ×", f"{against['pandas']:.1f} ×")
+    bench.row(
+        "the same log with units, against a usual pandas parse that cuts them off",
+        "≥ 12 ×",
+        f"{against['pandas']:.1f} ×",
+    )
     bench.row("its peak memory", "< 2 GB", f"{best['ours']['peak_mb'] / 1000:.2f} GB")
     assert against["duckdb"] >= 0.6
     assert against["pandas"] >= 12
     assert best["ours"]["peak_mb"] < 2000
+
+
+def _other(name: str, rows: int) -> Path:
+    """Write a log of one meter or one machine as PTDaemon or a powercap poll would."""
+    path = DATA / f"{name}-{rows}.csv"
+    if path.is_file():
+        return path
+    DATA.mkdir(exist_ok=True)
+    rng, start = np.random.default_rng(2), dt.datetime(2026, 11, 2, 9)
+    i = np.arange(rows)
+    at = pl.Series(i * 100_000).cast(pl.Duration("us")) + pl.Series([start])
+    watts = np.round(400 + 30 * rng.standard_normal(rows), 2)
+    if name == "ptdaemon":
+        cells = ["Time", at.dt.strftime("%m-%d-%Y %H:%M:%S%.3f"), "Watts", watts, "Volts", 230.1, "Amps",
+                 np.round(watts / 230.1, 3), "PF", 0.98, "Mark", "notset"]  # fmt: skip
+        header = ""
+    else:
+        cells = [at.dt.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"), np.cumsum(watts * 1e5).astype(np.int64),
+                 np.cumsum(watts * 2e4).astype(np.int64), np.cumsum(watts * 3e4).astype(np.int64)]  # fmt: skip
+        header = "timestamp,package-0_uj,dram_uj,package-1_uj\n"
+    columns = [pl.Series(str(k), c) if isinstance(c, np.ndarray | pl.Series) else pl.Series(str(k), [c]).new_from_index(0, rows)
+               for k, c in enumerate(cells)]  # fmt: skip
+    lines = pl.DataFrame(columns).select(pl.concat_str(pl.all().cast(pl.String), separator=",")).to_series()
+    path.write_text(header + "\n".join(lines) + "\n")
+    return path
+
+
+OTHERS = {
+    "ptdaemon": (
+        "{'w0': 'VARCHAR', 'ts': 'VARCHAR', 'w1': 'VARCHAR', 'p': 'DOUBLE', 'w2': 'VARCHAR', 'v': 'DOUBLE', 'w3': 'VARCHAR', "
+        "'a': 'DOUBLE', 'w4': 'VARCHAR', 'pf': 'DOUBLE', 'w5': 'VARCHAR', 'mark': 'VARCHAR'}",
+        "false",
+    ),
+    "powercap": ("{'ts': 'TIMESTAMP', 'p0': 'BIGINT', 'd': 'BIGINT', 'p1': 'BIGINT'}", "true"),
+}  # fmt: skip
+
+TYPED = """
+import sys, time, tempfile, pathlib, duckdb
+out = {}
+kind = sys.argv[2]
+columns, header = sys.argv[3], sys.argv[4]
+chosen = "* replace (strptime(ts, '%m-%d-%Y %H:%M:%S.%g') as ts)" if kind == "ptdaemon" else "*"
+with tempfile.TemporaryDirectory() as folder:
+    con = duckdb.connect(str(pathlib.Path(folder) / "b.duckdb"))
+    began = time.perf_counter()
+    con.execute(f"create table a as select {chosen} from read_csv('{sys.argv[1]}', header={header}, columns={columns})")
+    con.close()
+    out["seconds"] = time.perf_counter() - began
+"""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_plain_formats(bench, name):
+    path = _other(name, 6_000_000)
+    columns, header = OTHERS[name]
+    best = bench.least(2, ours=(OURS, (path,)), duckdb=(TYPED, (path, name, columns, header)))
+    ratio = best["duckdb"]["seconds"] / best["ours"]["seconds"]
+    size = path.stat().st_size / 1e9
+    bench.row(
+        f"ingest of a {name} log of 6 M lines, {size:.2f} GB, against DuckDB's typed read_csv into a table",
+        "≥ 0.6 ×",
+        f"{ratio:.2f} ×",
+    )
+    bench.row("its peak memory", "< 2 GB", f"{best['ours']['peak_mb'] / 1000:.2f} GB")
+    assert ratio >= 0.6
+    assert best["ours"]["peak_mb"] < 2000
+
+
+def test_what_was_added_to_a_log(bench, tmp_path):
+    whole = _log(8_000_000)
+    grown = tmp_path / "log.csv"
+    text = whole.read_bytes()
+    grown.write_bytes(text[: text.rindex(b"\n", 0, len(text) * 15 // 16) + 1])
+    figures = bench.process(GROWN, grown, whole)
+    task = "a log of 8 M rows of which a sixteenth is new, over reading it whole"
+    bench.row(task, "", f"{100 * figures['grown'] / figures['whole']:.0f} %")
+    assert figures["status"] == "grown"
 
 
 def test_time_per_row_does_not_grow(bench):
