@@ -38,7 +38,6 @@ class _Reader:
     models: dict[str, tuple[str, str]] = field(default_factory=dict)
     carried: pl.DataFrame | None = None
     driver: str = ""
-    over_limit: int = 0
     incomplete_ticks: int = 0
     scanner: plain.Scanner | None = None
     messages: Messages = field(default_factory=Messages)
@@ -66,7 +65,6 @@ class _Reader:
         )  # fmt: skip
         if values["ts_utc"].null_count() or rules.judge(values, "board")[1].height:
             return None
-        self._count_over_limit(values)
         return Part(lines=rows.frame.height, readings=values, channels=self._fresh_channels(rows, devices))
 
     def _fresh_channels(self, rows: plain.Rows, devices: pl.Series) -> tuple[Channel, ...]:
@@ -79,10 +77,6 @@ class _Reader:
             Block(1, "".join(f"{line}\n" for line in lines.values()).encode()), self.layout.names, ","
         ).frame
         return self._channels(self._with_device(seen, final=True)[0])
-
-    def _count_over_limit(self, values: pl.DataFrame) -> None:
-        if {"power_w", "power_limit_w"} <= set(values.columns):
-            self.over_limit += int((values["power_w"] > values["power_limit_w"]).sum() or 0)
 
     def _careful(self, block: Block, *, final: bool) -> Part:
         raw, rejects = self._raw(block)
@@ -166,7 +160,6 @@ class _Reader:
     def _readings(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         values, rejects = table.convert(raw, self.layout.fields)
         values, judged = table.judge(values, raw, self.layout.fields, "board")
-        self._count_over_limit(values)
         values = values.with_columns(raw["ts_utc"])
         frames, all_rejects = [table.kept(values)], [rejects, judged]
         for other in self.layout.others:
@@ -230,9 +223,7 @@ def _parse(log: Log) -> Iterator[Part]:
         previous = block
     if previous is not None:
         yield from reader.read(previous, final=True)
-    doubts = nvidia_doubts.afterwards(
-        log, clock, over_limit=reader.over_limit, incomplete_ticks=reader.incomplete_ticks
-    )
+    doubts = nvidia_doubts.afterwards(log, clock, incomplete_ticks=reader.incomplete_ticks)
     yield Part(findings=(*doubts, *reader.messages.findings(log.name)), tool_version=reader.driver)
 
 

@@ -50,6 +50,10 @@ def _parse(log: Log) -> Iterator[Part]:
         yield Part(part.lines, part.readings, part.rejects, channels=fresh)
 
 
+_LONGEST_S = 1e7
+"""Four months: no stretch is longer, and the calendar is not left."""
+
+
 def _read(block: Block, separator: str, titles: tuple[str, ...]) -> Part:
     names = [f"c{i}" for i in range(len(titles))]
     split = table.split(block, names, separator, quoted=b'"' in block.data)
@@ -60,8 +64,9 @@ def _read(block: Block, separator: str, titles: tuple[str, ...]) -> Part:
         frame.select(stamps.parse(pl.col(place["timestamp"]), _FORM).alias("t")).to_series().dt.replace_time_zone("UTC")
     )
     frame = frame.with_columns(start=start, span_s=number * (1e-6 if titles == _RAPL else 1.0))
-    length = pl.duration(microseconds=(pl.col("span_s") * 1e6).round().cast(pl.Int64))
-    frame = frame.with_columns(ts_utc=pl.when(pl.col("span_s") > 0).then(pl.col("start") + length))
+    length = pl.duration(microseconds=(pl.col("span_s") * 1e6).round().cast(pl.Int64, strict=False))
+    sound = pl.col("span_s").is_between(0, _LONGEST_S, closed="right")
+    frame = frame.with_columns(ts_utc=pl.when(sound).then(pl.col("start") + length))
     last = block.first_line + block.count - 1 if not block.terminated else -1
     rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
     rejects = [table.whole_lines(split.odd, rule)]

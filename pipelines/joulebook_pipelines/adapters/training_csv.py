@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, step_names, table, work
+from joulebook_pipelines.logs import dialect, step_names, table, wandb_system, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.dialect import Dialect
 
@@ -40,11 +40,13 @@ def _parse(log: Log) -> Iterator[Part]:
         at = found.titles.index(names["end_utc"])
         rows = [dialect.split_line(line, found.separator) for line in log.head.lines[found.first_line - 1 :][:200]]
         form = work.stamp_form(log, [r[at] for r in rows if len(r) == len(found.titles) and r[at]])
-    collected = work.Steps(log, names, form)
+    collected, cards = work.Steps(log, names, form), wandb_system.System(log, found.titles, form)
+    columns |= {n: found.names[found.titles.index(n)] for n in cards.known}
     for block in log.blocks():
         raw, rejects = _split(block, found)
         told = raw.select("line", **{q: pl.col(c).str.strip_chars(' \t"') for q, c in columns.items()})
-        yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(told)]))
+        readings, bad, fresh = cards.read(told, collected.add(told.drop(cards.known)))
+        yield Part(block.count, readings, pl.concat([rejects, bad]), channels=fresh)
     untimed = () if form else (work.without_times(log, "The log"),)
     yield collected.part(*untimed)
 
@@ -62,7 +64,7 @@ def _split(block: Block, found: Dialect) -> tuple[pl.DataFrame, pl.DataFrame]:
 ADAPTER = Adapter(
     name="training-csv",
     title="training logs as CSV: own loops, Lightning metrics.csv, W&B history",
-    yields="runs, steps with tokens, loss, batch size and learning rate",
+    yields="runs, steps with tokens, loss, batch size and learning rate; cards as W&B samples them",
     sniff=lambda head: _header(head) is not None,
     parse=_parse,
 )

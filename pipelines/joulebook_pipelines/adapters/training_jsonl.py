@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import step_names, table, work
+from joulebook_pipelines.logs import step_names, table, wandb_system, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LOOKED_AT = 50
@@ -34,10 +34,15 @@ def _whole_lines(head: Head) -> list[str]:
     return lines if head.complete or len(lines) < 2 else lines[:-1]
 
 
+def _plain(head: Head) -> tuple[str, ...]:
+    """Return the names of plain members, not of what lies inside another object."""
+    found = {n: None for o in _objects(head, _LOOKED_AT) for n, v in o.items() if not isinstance(v, dict | list)}
+    return tuple(found)
+
+
 def _names(head: Head) -> dict[str, str]:
-    """Return the log's names of the things of a step: plain members only, not what lies inside another object."""
-    plain = {n: None for o in _objects(head, _LOOKED_AT) for n, v in o.items() if not isinstance(v, dict | list)}
-    return step_names.known_names(tuple(plain))
+    """Return the log's names of the things of a step."""
+    return step_names.known_names(_plain(head))
 
 
 def _sniff(head: Head) -> bool:
@@ -52,10 +57,11 @@ def _parse(log: Log) -> Iterator[Part]:
     if "end_utc" in names:
         told = [str(o[names["end_utc"]]) for o in _objects(log.head, 100) if o.get(names["end_utc"]) is not None]
         form = work.stamp_form(log, told)
-    collected = work.Steps(log, names, form)
+    collected, cards = work.Steps(log, names, form), wandb_system.System(log, _plain(log.head), form)
     for block in log.blocks():
-        raw, rejects = _split(block, names)
-        yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(raw)]))
+        raw, rejects = _split(block, names | {n: n for n in cards.known})
+        readings, bad, fresh = cards.read(raw, collected.add(raw.drop(cards.known)))
+        yield Part(block.count, readings, pl.concat([rejects, bad]), channels=fresh)
     untimed = () if form else (work.without_times(log, "The log"),)
     yield collected.part(*untimed)
 
@@ -90,7 +96,7 @@ def _field(name: str) -> pl.Expr:
 ADAPTER = Adapter(
     name="training-jsonl",
     title="training loops that log JSON lines (time, run, step, loss, tokens, batch size …), W&B history as JSON lines",
-    yields="runs, steps with tokens, loss, batch size and learning rate",
+    yields="runs, steps with tokens, loss, batch size and learning rate; cards as W&B samples them",
     sniff=_sniff,
     parse=_parse,
 )

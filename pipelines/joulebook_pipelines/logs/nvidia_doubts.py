@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from joulebook import rules
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs.contract import Log
 from joulebook_pipelines.logs.nvidia_query import Layout
@@ -26,15 +25,9 @@ def about(log: Log, layout: Layout, header_at: int | None) -> tuple[Finding, ...
     return tuple(found)
 
 
-def afterwards(log: Log, clock: Localiser, *, over_limit: int, incomplete_ticks: int) -> tuple[Finding, ...]:
-    """Return what a whole pass has shown: excursions above the limit, rounds left out, an hour that came twice."""
+def afterwards(log: Log, clock: Localiser, *, incomplete_ticks: int) -> tuple[Finding, ...]:
+    """Return what a whole pass has shown: rounds left out, an hour that came twice."""
     found = []
-    if over_limit:
-        found.append(Finding(
-            "above-power-limit", Severity.NOTE, log.name,
-            f"{over_limit} readings lie above the power limit, by up to {rules.LIMIT_FACTOR} times: short excursions are real and kept.",
-            {"readings": over_limit},
-        ))  # fmt: skip
     if incomplete_ticks:
         found.append(Finding(
             "incomplete-ticks", Severity.WARNING, log.name,
