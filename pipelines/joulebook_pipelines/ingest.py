@@ -195,9 +195,12 @@ def _grown(
         source_reader.settle(log, store, source_id, taken)
         count = taken.count
         # What was said of the first part counts its lines; the same words about both parts are those about neither.
-        same = finding_rows(taken.findings, stage="ingest", source_id=source_id).sort("code", "subject").equals(said)
+        rows = finding_rows(taken.findings, stage="ingest", source_id=source_id)
+        same = _of_lines(rows).equals(_of_lines(said))
         if not same or not count.sorted or count.equal_stamps or set(taken.channels) - set(channels):
             raise _ReadWholeError
+        store.forget_rows("findings", source_id)
+        store.insert("findings", rows)
         store.forget_rows("channels", source_id)
         store.insert("channels", source_reader.stored_channel_rows(store, source_id, channels))
         readings, rejects = known["readings"] + count.readings, known["rejects"] + taken.rejects
@@ -208,6 +211,11 @@ def _grown(
             "last_utc": count.last or known["last_utc"], "ingested_utc": datetime.now(UTC),
         })  # fmt: skip
     return Outcome(source.name, adapter.name, "grown", lines, readings, rejects, findings=tuple(taken.findings))
+
+
+def _of_lines(findings: pl.DataFrame) -> pl.DataFrame:
+    """Return the findings that speak of the lines that were read, not of all readings of the source in the store."""
+    return findings.filter(pl.col("code") != source_reader.ABOVE_LIMIT).sort("code", "subject")
 
 
 def _begin_hashing(path: Path, size: int) -> Future[tuple[str, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from joulebook import rules
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines import tally
 from joulebook_pipelines.logs import table
@@ -17,6 +18,9 @@ from joulebook_pipelines.store import Store
 
 COARSE_SHARE = 0.05
 """From this share of equal stamps on, the logger is faster than its stamps; below, equal stamps are repeated lines."""
+
+ABOVE_LIMIT = "above-power-limit"
+"""The finding that is counted over all readings of a source, however often it grew."""
 
 Progress = Callable[[str, int], None]
 """Told the name of the file and the bytes that were read since the last call."""
@@ -69,6 +73,7 @@ def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
     taken.gone = _set_aside(log, store, source_id, taken)
     taken.rejects += taken.gone.height
     taken.findings += [*_order_findings(log.name, taken), *_scope_findings(log.name, taken.channels)]
+    taken.findings += _limit_findings(log.name, store.above_limit(source_id))
 
 
 def channel_rows(store: Store, source_id: int, taken: Taken) -> pl.DataFrame:
@@ -173,4 +178,14 @@ def _scope_findings(name: str, channels: dict[str, Channel]) -> list[Finding]:
         "scope-unknown", Severity.ERROR, name,
         f"Nothing says what {', '.join(unknown)} covers, so its power belongs to no boundary and no energy is given. "
         'Add scope = "node" (or board, package, rack, facility) to this [[source]].', {"devices": unknown},
+    )]  # fmt: skip
+
+
+def _limit_findings(name: str, readings: int) -> list[Finding]:
+    if not readings:
+        return []
+    return [Finding(
+        ABOVE_LIMIT, Severity.NOTE, name,
+        f"{readings} readings lie above the power limit, by up to {rules.LIMIT_FACTOR} times: short excursions are real and kept.",
+        {"readings": readings},
     )]  # fmt: skip

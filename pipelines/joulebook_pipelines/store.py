@@ -18,7 +18,7 @@ import polars as pl
 
 from joulebook import schema
 from joulebook_pipelines.store_channels import ChannelReads
-from joulebook_pipelines.store_tables import READING_ROWS, create, make_room
+from joulebook_pipelines.store_tables import READING_ROWS, create, make_room, stored_columns
 
 SOURCE_TABLES = ("rejects", "channels", "logged_runs", "steps", "phases", "sources")
 
@@ -175,6 +175,13 @@ class Store(ChannelReads):
             )
             self._con.unregister("gone_rows")
         return gone
+
+    def above_limit(self, source_id: int) -> int:
+        """Return how many readings of a source lie above the power limit that stands beside them."""
+        if not {"power_w", "power_limit_w"} <= stored_columns(self._con):
+            return 0
+        query = f"select count(*) as n from {READING_ROWS} where source_id = ? and power_w > power_limit_w"
+        return int(self.sql(query, [source_id])["n"][0])
 
     def steps_of(self, source_id: int) -> pl.DataFrame:
         """Return ``device, step_ms, count, first_utc, last_utc`` of a source's power readings, in order of time."""

@@ -220,3 +220,17 @@ def test_a_binary_file_is_refused_as_one(study_folder, tmp_path):
     assert outcome.status == "refused"
     assert "not text" in outcome.reason
     assert "CSV" in outcome.reason
+
+
+def test_readings_above_the_limit_are_counted_over_a_log_that_grew(study_folder, tmp_path):
+    line = "2026/03/03 09:00:{:02d}.000, 0, {} W, 300.00 W\n"
+    rows = [line.format(s, 310 if s % 7 == 0 else 200) for s in range(60)]
+    header = "timestamp, index, power.draw [W], power.limit [W]\n"
+    folder = study_folder({"a.csv": header + "".join(rows[:30])})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        ingest(_sources(folder), store)
+        (folder / "a.csv").write_text(header + "".join(rows))
+        (outcome,) = ingest(_sources(folder), store)
+        assert outcome.status == "grown"
+        (found,) = store.findings().filter(pl.col("code") == "above-power-limit")["message"]
+    assert found.startswith("9 readings")
