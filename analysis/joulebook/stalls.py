@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import numpy as np
 import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from joulebook import totals
+from joulebook import stall_edges, totals
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.phase_timeline import Floats
 from joulebook.stall_levels import MIN_EVENTS, levels, regular
@@ -49,7 +50,8 @@ class Stalls:
     ----------
     frame
         One row a dip: ``start_utc``, ``end_utc``, ``seconds``, ``n``, ``mean_w``, ``utilization_ratio``, ``kind``
-        (``stall`` below 60 % of the busy level, else ``dip``).
+        (``stall`` below 60 % of the busy level, ``idle`` where it is as deep but lies before or after the work, else
+        ``dip``).
     busy_w, stall_w
         Mean of the two levels, summed over devices [W]; refused where there is one level only.
     energy
@@ -63,7 +65,7 @@ class Stalls:
     period
         Mean time between starts [s]; refused where dips come at random or are few.
     findings
-        Starvation and the like.
+        Starvation, idle time at the edges and the like.
     """
 
     frame: pl.DataFrame
@@ -127,10 +129,11 @@ def find(
     if separation < MIN_SEPARATION:
         return _none(f"one level of power: the best two are {separation:.2g} standard deviations apart")
     below = _below(watts, threshold - HYSTERESIS * (high - low) / 2, threshold + HYSTERESIS * (high - low) / 2)
-    frame = _events(ticks, below, (low + high) / 2, period, high)
+    frame = stall_edges.told_apart(_events(ticks, below, (low + high) / 2, period, high), *_ends(ticks))
     if marks is not None and not marks.is_empty():
         frame = _marked(frame, marks)
-    priced = _priced(frame, high, idle_w=idle_w, n=ticks.height, period=_period(frame))
+    priced = _priced(frame, high, idle_w=idle_w, n=ticks.height, period=_period(frame.filter(pl.col("kind") != "idle")))
+    priced = replace(priced, findings=priced.findings + stall_edges.findings(frame, *_ends(ticks)))
     short = _too_short(watts, below, high, period)
     if not short:
         return priced
@@ -205,6 +208,11 @@ def _events(ticks: pl.DataFrame, below: NDArray[np.bool_], half_w: float, period
         start_utc=(pl.lit(first) + pl.duration(microseconds=(pl.col("a") * 1e6).round())).cast(SCHEMA["start_utc"]),
         end_utc=(pl.lit(first) + pl.duration(microseconds=(pl.col("b") * 1e6).round())).cast(SCHEMA["start_utc"]),
     ).select(pl.col(c).cast(t) for c, t in SCHEMA.items())
+
+
+def _ends(ticks: pl.DataFrame) -> tuple[datetime, datetime]:
+    """Return the first and the last stamp."""
+    return ticks["ts_utc"][0], ticks["ts_utc"][-1]
 
 
 def _marked(frame: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:

@@ -80,6 +80,24 @@ def test_a_known_checkpoint_is_not_a_stall():
     assert got.energy.n == 1
 
 
+@pytest.mark.parametrize(("head", "tail"), [(400, 300), (400, 0), (0, 300)])
+def test_low_power_before_and_after_the_work_is_no_stall(head, tail):
+    watts = np.repeat([100.0, 300.0, 100.0, 300.0, 100.0], [head, 500, 20, 500, tail])
+    got = stalls.find(log(watts + 2 * np.random.default_rng(6).standard_normal(watts.size)))
+    assert got.frame["kind"].to_list() == ["idle"] * (head > 0) + ["stall"] + ["idle"] * (tail > 0)
+    assert got.seconds.value == pytest.approx(20, abs=1.5)
+    assert got.energy.value == pytest.approx(2000, rel=0.08)
+    (found,) = got.findings
+    assert (found.code, found.severity) == ("idle-at-edges", "note")
+    assert found.evidence["energy_j"] == pytest.approx(100 * (head + tail), rel=0.02)
+
+
+def test_a_log_that_begins_within_one_of_many_stalls_holds_a_part_of_it():
+    got = stalls.find(log(np.roll(periodic(every=60, last=8, n=1200), -3)))
+    assert set(got.frame["kind"]) == {"stall"}
+    assert got.seconds.value == pytest.approx(160, rel=0.05)
+
+
 def test_devices_are_summed_before_anything():
     one = log(periodic())
     two = pl.concat(
