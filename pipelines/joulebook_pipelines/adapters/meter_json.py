@@ -9,6 +9,7 @@ from dataclasses import replace
 import polars as pl
 
 from joulebook_pipelines.logs import (
+    json_columns,
     json_names,
     json_records,
     meter_checks,
@@ -20,7 +21,7 @@ from joulebook_pipelines.logs import (
 )
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.dialect import Dialect
-from joulebook_pipelines.logs.json_records import Record
+from joulebook_pipelines.logs.json_columns import Columns
 
 CHUNK = 20_000
 """Records that are turned into one frame: a bound on memory."""
@@ -41,51 +42,50 @@ def _parse(log: Log) -> Iterator[Part]:
     elif json_names.is_states(log.head):
         log = replace(log, options=replace(log.options, kind=log.options.kind or "on-change"))
         records, lines = json_names.states(log)
-        batches = iter([(records, [], lines)])
+        batches = iter([(json_columns.of_records(records), [], lines)])
     else:
         batches = _batches(log, _knows)
-    first = next(batches, ([], [], 0))
-    if not first[0]:
+    first = next(batches, (pl.DataFrame(), [], 0))
+    if first[0].is_empty():
         raise LogRefusedError(f"{log.name}: {json_names.why_unknown(log.head)}")
-    names = tuple(dict.fromkeys(n for r in first[0][:2000] for n in r.cells))
+    begin = first[0].head(meter_table.SAMPLE_LINES)
+    names = tuple(n for n in begin.columns if n != "line" and begin[n].null_count() < begin.height)
     titles, units = json_names.titles(names)
     written = Dialect("", 1, titles, units, 1)
     if log.options.columns:
         layout = meter_mapping.from_options(written, log.options, log.name)
     else:
         layout = meter_columns.from_titles(written, log.options, log.name)
-    sample = _frame(first[0][: meter_table.SAMPLE_LINES], names, written)
+    sample = _frame(begin, names, written)
     found = meter_table.settle(log, written, layout, sample, ".")
     reader = meter_reader.Reader(log, found, meter_checks.of(log.name, layout))
     yield Part(channels=reader.named(), findings=found.findings)
-    for records, odd, lines in itertools.chain([first], batches):
+    for columns, odd, lines in itertools.chain([first], batches):
         bad = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
         rejects = table.whole_lines(bad, "not-an-object")
-        for at in range(0, max(len(records), 1), CHUNK):
-            frame = _frame(records[at : at + CHUNK], names, written)
+        for at in range(0, max(columns.height, 1), CHUNK):
+            frame = _frame(columns.slice(at, CHUNK), names, written)
             yield reader.rows(frame, rejects if at == 0 else table.no_rejects(), lines if at == 0 else 0)
     yield Part(findings=reader.afterwards())
 
 
-Batch = tuple[list[Record], list[tuple[int, str]], int]
-
-
-def _batches(log: Log, knows: json_records.Knows) -> Iterator[Batch]:
-    """Yield records of the file that are readings, lines that are no records, and how many lines they come from."""
+def _batches(log: Log, knows: json_records.Knows) -> Iterator[Columns]:
+    """Yield readings of the file, lines that are none, and how many lines they come from."""
     if json_records.is_lines(log.head):
-        yield from json_records.of_lines(log)
+        yield from json_columns.of_lines(log)
         return
     records, lines = json_records.of_document(log, knows)
-    yield records, [], lines
+    yield json_columns.of_records(records), [], lines
 
 
-def _frame(records: Sequence[Record], names: Sequence[str], written: Dialect) -> pl.DataFrame:
-    """Return records as rows of text cells."""
-    columns = {c: [r.cells.get(n, "") for r in records] for c, n in zip(written.names, names, strict=True)}
-    return pl.DataFrame(
-        {"line": [r.line for r in records], **columns},
-        schema={"line": pl.Int64, **dict.fromkeys(written.names, pl.String)},
-    )
+def _frame(columns: pl.DataFrame, names: Sequence[str], written: Dialect) -> pl.DataFrame:
+    """Return the cells under the names of the columns of the table."""
+    empty = pl.lit("", pl.String)
+    cells = [
+        (pl.col(n).fill_null("") if n in columns.columns else empty).alias(c)
+        for c, n in zip(written.names, names, strict=True)
+    ]
+    return columns.select("line", *cells)
 
 
 ADAPTER = Adapter(

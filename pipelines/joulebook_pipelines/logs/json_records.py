@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,7 @@ LINES_AT_ONCE, LARGEST_DOCUMENT = 20_000, 1 << 26
 MOST_TRIES = 60
 """Objects at the beginning of a file that are looked at for one that knows a time and a power."""
 
-_NUMBERS = ("index", "gpu_index", "gpu_id", "gpu", "id", "device_index", "minor_number", "slot")
+NUMBERS = ("index", "gpu_index", "gpu_id", "gpu", "id", "device_index", "minor_number", "slot")
 """Members that number an element of a list, in order of preference."""
 
 _VALUE = re.compile(r"^[\s\d.,:+TZeE/-]*\d[\s\d.,:+TZeE/-]*\s*[a-zA-Zµ°%]{0,5}$|(?i:^\[?(?:nan|n/?a|null|none)\]?$)")
@@ -110,7 +110,7 @@ def flat(record: dict[str, Any]) -> dict[str, str]:
 def _number(element: object, at: int) -> int:
     """Return the number of an element of a list: its own index, else its place."""
     if isinstance(element, dict):
-        found = next((element[n] for n in _NUMBERS if n in element), None)
+        found = next((element[n] for n in NUMBERS if n in element), None)
         if isinstance(found, int | str) and str(found).isdigit():
             return int(found)
     return at
@@ -126,27 +126,6 @@ def _element(name: str, number: int) -> str:
             return f"{head}{kind} {number}" + (f".{match[1]}" if match[1] else "")
     singular = last[:-1] if last.endswith("s") and len(last) > 3 else last
     return f"{head}{singular} {number}"
-
-
-def of_lines(log: Log) -> Iterator[tuple[list[Record], list[tuple[int, str]], int]]:
-    """Yield the records of some lines at a time, the lines that are none, and the number of lines."""
-    for block in log.blocks():
-        lines = block.lines
-        for at in range(0, len(lines), LINES_AT_ONCE):
-            records, odd = [], []
-            some = lines[at : at + LINES_AT_ONCE]
-            for number, line in enumerate(some, block.first_line + at):
-                if not line.strip():
-                    continue
-                try:
-                    found = json.loads(line.strip().rstrip(","))
-                except (ValueError, RecursionError):
-                    found = None
-                if isinstance(found, dict):
-                    records.append(Record(number, flat(found)))
-                else:
-                    odd.append((number, line))
-            yield records, odd, len(some)
 
 
 def of_document(log: Log, knows: Knows) -> tuple[list[Record], int]:
