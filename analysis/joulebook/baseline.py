@@ -20,6 +20,9 @@ Array = npt.NDArray[np.float64]
 MIN_READINGS: Final = 60
 """Readings of steady power that a baseline needs."""
 
+MIN_BLOCKS: Final = 4
+"""Means of :data:`MIN_READINGS` readings whose reach tells how far slow wander goes; fewer show too little of it."""
+
 CV_LIMIT: Final = 0.25
 """Coefficient of variation above which a baseline is refused."""
 
@@ -106,15 +109,34 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     spread = float(np.ptp(means)) / 2.0 if means.size > 1 else 0.0
     half, reason = pooled.half_width, pooled.reason
     if half is None and float(np.ptp(watts)) > 0.0 and watts.size >= MIN_READINGS:
-        # Slow wander holds few independent readings, but what it reached within the windows bounds the mean.
-        blocks = [b for part in parts for b in np.array_split(part, max(part.size // MIN_READINGS, 1))]
-        half = float(max(abs(block.mean() - mean) for block in blocks))
-        reason = f"slow wander: the interval is the reach of means of {MIN_READINGS} readings"
+        half, reason = _wander(parts, watts)
     if half is None:
         return Estimate(mean, unit="W", n=int(watts.size), n_eff=pooled.n_eff, method=pooled.method, reason=reason)
-    half = max(half, spread)
+    half = max(half, spread, _step_w(watts))
     method = f"mean of {used.height} steady windows"
     return Estimate(mean, mean - half, mean + half, "W", int(watts.size), pooled.n_eff, method, reason)
+
+
+def _wander(parts: Sequence[Array], watts: Array) -> tuple[float, str]:
+    """Return the half width [W], and why, where readings wander slowly, so that few of them are independent.
+
+    What the power reached within the windows bounds the mean. A short stretch shows too little of that: there the
+    interval is that of the few independent readings.
+    """
+    blocks = [b.mean() for part in parts for b in np.array_split(part, max(part.size // MIN_READINGS, 1))]
+    reach = float(max(abs(block - watts.mean()) for block in blocks))
+    if len(blocks) >= MIN_BLOCKS:
+        return reach, f"slow wander: the interval is the reach of means of {MIN_READINGS} readings"
+    n_eff = stats.effective_n(watts)
+    t = float(distributions.t.ppf(0.975, max(n_eff - 1.0, 1.0)))
+    reason = f"slow wander: {watts.size} readings are worth {n_eff:.1f} independent ones, and the interval is theirs"
+    return max(reach, t * float(watts.std(ddof=1)) / math.sqrt(n_eff)), reason
+
+
+def _step_w(watts: Array) -> float:
+    """Return what the sensor's step leaves open [W]; scatter wider than a step averages it out."""
+    step_w = stats.resolution(watts)
+    return step_w / math.sqrt(12.0) if float(watts.std()) < step_w else 0.0
 
 
 def mean(

@@ -60,7 +60,14 @@ def _quiet(series: pl.DataFrame, window: tuple[datetime, datetime]) -> pl.DataFr
     """Return the level stretches of one window, with the reason of those that do not count."""
     part = series.filter(pl.col("ts_utc").is_between(*window)).with_columns(device=pl.lit(""))
     if part.height < MIN_READINGS:
-        return EMPTY
+        few = pl.lit(f"fewer than {MIN_READINGS} readings")
+        row = {
+            "start_utc": pl.col("ts_utc").min(),
+            "end_utc": pl.col("ts_utc").max(),
+            "n": pl.len(),
+            "mean_w": pl.col("power_w").mean(),
+        }
+        return part.select(**row, used=pl.lit(False), reason=few).head(part.height).cast(EMPTY.schema)
     found = segments.find(part).frame.filter(pl.col("kind").is_in(["idle", "stable", "transient"]))
     mean = part["utilization_ratio"].mean()
     used = mean if isinstance(mean, float) else 0.0

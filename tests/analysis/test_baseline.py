@@ -108,6 +108,29 @@ def test_a_short_quiet_time_is_a_doubt():
     assert found.estimate.value == pytest.approx(60.0, abs=0.5)
 
 
+def test_few_readings_that_wander_have_no_interval_of_width_zero():
+    # a minute's worth of readings that wander by 2 W at most: the truth is 400 W, and they stay at one side of it
+    watts = 401.0 + np.sin(np.arange(60) / 60 * np.pi)
+    series = pl.DataFrame({"ts_utc": [at(10 * k) for k in range(60)], "power_w": watts.round(1)})
+    got = baseline.window_mean(series, window(0, 600).with_columns(used=pl.lit(True)))
+    assert got.lo < 400.0 < got.hi < 420.0
+    assert "independent" in got.reason
+
+
+def test_a_mean_is_not_known_better_than_a_coarse_step_allows():
+    # a sensor in steps of 4 W that flickers between two of them: the truth may lie anywhere around
+    watts = 400.0 + 4.0 * (np.random.default_rng(5).random(3000) < 0.1)
+    series = pl.DataFrame({"ts_utc": [at(k) for k in range(3000)], "power_w": watts})
+    got = baseline.window_mean(series, window(0, 3000).with_columns(used=pl.lit(True)))
+    assert got.hi - got.value == pytest.approx(4.0 / 12**0.5, rel=0.01)
+
+
+def test_a_quiet_time_of_few_readings_is_named():
+    sparse = frame([50, 400], [20, 100]).with_columns(ts_utc=pl.Series([at(10 * k) for k in range(120)]))
+    got = baseline.idle(sparse, runs=window(205, 1200)).estimate
+    assert "fewer than 60 readings" in got.reason
+
+
 def test_runs_without_ends_are_the_callers_mistake():
     with pytest.raises(ValueError, match="end_utc"):
         baseline.idle(frame([60], [200]), runs=pl.DataFrame({"start_utc": [START]}))
