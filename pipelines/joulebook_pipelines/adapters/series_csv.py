@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import dialect, entries, series_names, stamps, table
+from joulebook_pipelines.logs import dialect, entries, mlflow_keys, series_names, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.series_names import Columns, Told
 
@@ -25,7 +25,7 @@ def _header(head: Head) -> tuple[str, list[str]] | None:
 
 
 def _sniff(head: Head) -> bool:
-    return _header(head) is not None
+    return _header(head) is not None and not mlflow_keys.of_steps(head)
 
 
 def _parse(log: Log) -> Iterator[Part]:
