@@ -20,7 +20,8 @@ def _parse(log: Log) -> Iterator[Part]:
     readings, rejects = entries.gather(said.entries, dict.fromkeys(devices, "board"))
     rejects = pl.concat([said.rejects, rejects])
     channels = tuple(_channel(log, d, readings, said.naming.get(d, {})) for d in devices)
-    yield Part(said.lines, readings, rejects, channels=channels, findings=amd_names.dies(log.name, rejects, readings))
+    findings = (*said.findings, *amd_names.dies(log.name, rejects, readings))
+    yield Part(said.lines, readings, rejects, channels=channels, findings=findings)
 
 
 def _channel(log: Log, device: str, readings: pl.DataFrame, naming: Mapping[str, str]) -> Channel:

@@ -62,7 +62,7 @@ def read(log: Log) -> Said:
         A document is damaged, or the rounds carry no time.
     """
     text = log.whole_text()
-    found, at, line = _Found(), 0, 1
+    found, at, line, number = _Found(), 0, 1, 0
     for number, (begin, end, document) in enumerate(_documents(log, text)):
         found.between += [(line + i, p.strip()) for i, p in enumerate(text[at:begin].split("\n")) if p.strip()]
         line += text.count("\n", at, begin)
@@ -76,9 +76,11 @@ def read(log: Log) -> Said:
     if not found.rows:
         raise LogRefusedError(f"{log.name}: no card in it has a quantity that is read")
     stamped = [s for s in found.own if s]
-    times = Times(log, stamped[:200] if len(stamped) * 2 > len(found.own) else [], found.rows[0][1])
+    times = Times(log, stamped[:200] if len(stamped) * 2 > len(found.own) else [], found.rows[0][1], number + 1)
     total = text.count("\n") + (not text.endswith("\n"))
-    return Said(_entries(found, times), total, found.naming, _strange(found, times))
+    told = _entries(found, times)
+    doubts = times.steps.findings if times.steps is not None else ()
+    return Said(told, total, found.naming, _strange(found, times), doubts)
 
 
 def _entries(found: _Found, times: Times) -> pl.DataFrame:
@@ -89,7 +91,7 @@ def _entries(found: _Found, times: Times) -> pl.DataFrame:
         stamp = frame.select(times.collector.split(pl.col("stamp"))[0].alias("stamp")).to_series()
     units = {k: u for k, (_, u) in amd_names.QUANTITIES.items()}
     made = frame.with_columns(
-        times.utc(stamp.fill_null("")).alias("ts_utc"),
+        (times.utc(stamp.fill_null("")) if times.steps is None else times.steps.at(frame["doc"] + 1)).alias("ts_utc"),
         row=pl.struct("doc", "device", "stamp").rle_id(),
         unit=pl.col("name").replace_strict(units, return_dtype=pl.String),
         raw=pl.col("raw").str.strip_chars(" ()"),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import stamp_lines, stamps
+from joulebook.findings import Finding
+from joulebook_pipelines.logs import stamp_lines, stamps, untimed
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 
 _TOOL = re.compile(r"^\s*[\[\]{}\"]|^\s*(?:device|gpu|card\d+)\b")
@@ -36,12 +37,15 @@ class Said:
         By card: what names its model and itself.
     rejects
         Lines and stamps that could not be read.
+    findings
+        What is not known of the times.
     """
 
     entries: pl.DataFrame
     lines: int
     naming: dict[str, dict[str, str]]
     rejects: pl.DataFrame
+    findings: tuple[Finding, ...] = ()
 
 
 class Times:
@@ -55,6 +59,9 @@ class Times:
         Some of the file's own stamps; empty where it has none.
     line
         Where the first of them stands.
+    rounds
+        How many rounds the file holds, where they can be told apart without times: one alone is a moment, several follow each
+        other as ``period_s`` says.
 
     Raises
     ------
@@ -62,15 +69,18 @@ class Times:
         There is no time at all, or it cannot be put on a clock.
     """
 
-    def __init__(self, log: Log, samples: Sequence[str], line: int) -> None:
+    def __init__(self, log: Log, samples: Sequence[str], line: int, rounds: int = 0) -> None:
         self.collector: stamp_lines.StampLines | None = None
+        self.steps: untimed.Steps | untimed.Moment | None = None
         self._form: stamps.StampForm | None = None
         self._clock = stamps.Localiser(None)
         numbers = [s for s in samples if _NUMBER.fullmatch(s)]
         samples = numbers if len(numbers) * 2 > len(samples) else samples
         if not samples:
             self.collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
-            if self.collector is None:
+            if self.collector is None and rounds:
+                self.steps = untimed.of_dumps(log, rounds, CURE)
+            elif self.collector is None:
                 raise LogRefusedError(
                     f"{log.name}: its rounds carry no time, and without times there is no energy; {CURE}"
                 )
