@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import polars as pl
-
-from joulebook_pipelines.logs import (
-    json_columns,
-    json_names,
-    json_records,
-    meter_checks,
-    meter_columns,
-    meter_mapping,
-    meter_reader,
-    meter_table,
-    table,
-)
-from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
-from joulebook_pipelines.logs.dialect import Dialect
+from joulebook_pipelines.logs import json_columns, json_names, json_records, meter_columns, record_reader
+from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 from joulebook_pipelines.logs.json_columns import Columns
-
-CHUNK = 20_000
-"""Records that are turned into one frame: a bound on memory."""
 
 
 def _knows(names: Sequence[str]) -> bool:
@@ -45,28 +28,7 @@ def _parse(log: Log) -> Iterator[Part]:
         batches = iter([(json_columns.of_records(records), [], lines)])
     else:
         batches = _batches(log, _knows)
-    first = next(batches, (pl.DataFrame(), [], 0))
-    if first[0].is_empty():
-        raise LogRefusedError(f"{log.name}: {json_names.why_unknown(log.head)}")
-    begin = first[0].head(meter_table.SAMPLE_LINES)
-    names = tuple(n for n in begin.columns if n != "line" and begin[n].null_count() < begin.height)
-    titles, units = json_names.titles(names)
-    written = Dialect("", 1, titles, units, 1)
-    if log.options.columns:
-        layout = meter_mapping.from_options(written, log.options, log.name)
-    else:
-        layout = meter_columns.from_titles(written, log.options, log.name)
-    sample = _frame(begin, names, written)
-    found = meter_table.settle(log, written, layout, sample, ".")
-    reader = meter_reader.Reader(log, found, meter_checks.of(log.name, layout))
-    yield Part(channels=reader.named(), findings=found.findings)
-    for columns, odd, lines in itertools.chain([first], batches):
-        bad = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
-        rejects = table.whole_lines(bad, "not-an-object")
-        for at in range(0, max(columns.height, 1), CHUNK):
-            frame = _frame(columns.slice(at, CHUNK), names, written)
-            yield reader.rows(frame, rejects if at == 0 else table.no_rejects(), lines if at == 0 else 0)
-    yield Part(findings=reader.afterwards())
+    yield from record_reader.parts(log, batches, json_names.why_unknown(log.head), "not-an-object")
 
 
 def _batches(log: Log, knows: json_records.Knows) -> Iterator[Columns]:
@@ -76,16 +38,6 @@ def _batches(log: Log, knows: json_records.Knows) -> Iterator[Columns]:
         return
     records, lines = json_records.of_document(log, knows)
     yield json_columns.of_records(records), [], lines
-
-
-def _frame(columns: pl.DataFrame, names: Sequence[str], written: Dialect) -> pl.DataFrame:
-    """Return the cells under the names of the columns of the table."""
-    empty = pl.lit("", pl.String)
-    cells = [
-        (pl.col(n).fill_null("") if n in columns.columns else empty).alias(c)
-        for c, n in zip(written.names, names, strict=True)
-    ]
-    return columns.select("line", *cells)
 
 
 ADAPTER = Adapter(

@@ -1,0 +1,76 @@
+"""From records of any syntax, as columns of text by their names, to readings: the names say what is what."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from joulebook_pipelines.logs import (
+    json_names,
+    meter_checks,
+    meter_columns,
+    meter_mapping,
+    meter_reader,
+    meter_table,
+    table,
+)
+from joulebook_pipelines.logs.contract import Log, LogRefusedError, Part
+from joulebook_pipelines.logs.dialect import Dialect
+from joulebook_pipelines.logs.json_columns import Columns
+
+CHUNK = 20_000
+"""Records that are turned into one frame: a bound on memory."""
+
+
+def parts(log: Log, batches: Iterator[Columns], why_nothing: str, odd_rule: str) -> Iterator[Part]:
+    """Yield what the records say.
+
+    Parameters
+    ----------
+    log
+        The file.
+    batches
+        Its records, some at a time.
+    why_nothing
+        What to say where there are none.
+    odd_rule
+        Rule of the rejects of lines that are no record.
+
+    Raises
+    ------
+    LogRefusedError
+        There is no record, or what it holds cannot be known.
+    """
+    first = next(batches, (pl.DataFrame(), [], 0))
+    if first[0].is_empty():
+        raise LogRefusedError(f"{log.name}: {why_nothing}")
+    begin = first[0].head(meter_table.SAMPLE_LINES)
+    names = tuple(n for n in begin.columns if n != "line" and begin[n].null_count() < begin.height)
+    titles, units = json_names.titles(names)
+    written = Dialect("", 1, titles, units, 1)
+    if log.options.columns:
+        layout = meter_mapping.from_options(written, log.options, log.name)
+    else:
+        layout = meter_columns.from_titles(written, log.options, log.name)
+    found = meter_table.settle(log, written, layout, _frame(begin, names, written), ".")
+    reader = meter_reader.Reader(log, found, meter_checks.of(log.name, layout))
+    yield Part(channels=reader.named(), findings=found.findings)
+    for columns, odd, lines in itertools.chain([first], batches):
+        bad = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
+        rejects = table.whole_lines(bad, odd_rule)
+        for at in range(0, max(columns.height, 1), CHUNK):
+            frame = _frame(columns.slice(at, CHUNK), names, written)
+            yield reader.rows(frame, rejects if at == 0 else table.no_rejects(), lines if at == 0 else 0)
+    yield Part(findings=reader.afterwards())
+
+
+def _frame(columns: pl.DataFrame, names: Sequence[str], written: Dialect) -> pl.DataFrame:
+    """Return the cells under the names of the columns of the table."""
+    empty = pl.lit("", pl.String)
+    cells = [
+        (pl.col(n).fill_null("") if n in columns.columns else empty).alias(c)
+        for c, n in zip(written.names, names, strict=True)
+    ]
+    return columns.select("line", *cells)
