@@ -46,6 +46,10 @@ LEAST_BEYOND, BEYOND_SE = 0.5, 3.0
 """Least gain outside the places that tell most, as a share of the whole gain, and how many standard errors it must be
 short of the whole to count as missing. True pairs show 0.8 and more, two machines with loads of one length 0.2."""
 
+SHOWN_SE = 2.0
+"""How many standard errors the gain outside those places must be above nothing for a coarse counter, whose few effective
+samples agree with a stranger's somewhere among thousands of shifts."""
+
 MOST_DRIFT = 300e-6
 """Largest believable drift."""
 
@@ -141,6 +145,10 @@ def doubt(fit: Fit, rivals: list[Fit], found: Candidates, fast: Signal, slow: Si
         (
             _elsewhere_unlike(fit),
             "unrelated: the logs agree at a start or an end of load, and differ elsewhere",
+        ),
+        (
+            slow.kind == COUNTER and bool(np.any(fit.beyond < SHOWN_SE * fit.beyond_se)),
+            "no common edge: without the few places that tell most, the counter shows nothing of the other log",
         ),
         (fit.n_eff < LEAST_EDGES, f"too few edges: {fit.n_eff:.1f} effective, {LEAST_EDGES:.0f} needed"),
         (

@@ -50,6 +50,11 @@ DECISIVE_GAIN = 200.0
 plainest model says: with few edges a lag and a longer window look alike."""
 
 
+RIPPLE_S, RUNGS = 12.0, 6
+"""How far around the best shift others are looked for [s], and how many: a load that repeats its steps agrees with itself
+some steps away, and the coarse grid, which may pass the right shift at half of its own step, shows the others better."""
+
+
 def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
     """Return the sensor models that the logs' declarations leave open, the plainest first.
 
@@ -108,12 +113,26 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
     starts = _distinct(
         [s for shift in found.shift_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
     )
+    fits = _fitted(fast, slow, best.sensor, starts)
+    if fits:
+        near = scan(fast, few, best.sensor, fits[0].shift_s, most=RUNGS, reach_s=RIPPLE_S)
+        known = [*starts, *(f.shift_s for f in fits)]
+        fits += _fitted(
+            fast, slow, best.sensor, [s for s in near if min(abs(s - k) for k in known) > slow.period_s / 2]
+        )
+    return sorted(fits, key=lambda f: -f.llr / f.n), model_s
+
+
+def _fitted(fast: Signal, slow: Signal, sensor: Sensor, starts: list[float]) -> list[Fit]:
+    """Return the fits from some starts, best first."""
     anchor = _anchor(slow)
-    fits = (align_model.fit(fast, slow, best.sensor, shift_s=s, drift=0.0, anchor_s=anchor) for s in starts)
-    return sorted((f for f in fits if f is not None), key=lambda f: -f.llr / f.n), model_s
+    fits = (align_model.fit(fast, slow, sensor, shift_s=s, drift=0.0, anchor_s=anchor) for s in starts)
+    return sorted((f for f in fits if f is not None), key=lambda f: -f.llr / f.n)
 
 
-def scan(fast: Signal, slow: Signal, sensor: Sensor, centre_s: float, *, most: int = 2) -> list[float]:
+def scan(
+    fast: Signal, slow: Signal, sensor: Sensor, centre_s: float, *, most: int = 2, reach_s: float = 0.0
+) -> list[float]:
     """Return the shifts around a coarse peak at which the changes of both logs agree best.
 
     The coarse grid cannot tell shifts within its own step apart, and a step of training may be hardly longer.
@@ -128,6 +147,8 @@ def scan(fast: Signal, slow: Signal, sensor: Sensor, centre_s: float, *, most: i
         Coarse shift [s]; a lag or window delays the slow log, so the true shift may be larger by it.
     most
         How many local maxima are returned.
+    reach_s
+        How far around the centre to look at least [s].
 
     Returns
     -------
@@ -135,7 +156,7 @@ def scan(fast: Signal, slow: Signal, sensor: Sensor, centre_s: float, *, most: i
         Shifts [s], best first.
     """
     c = align_curve.curve(fast, sensor)
-    reach = 1.5 * slow.period_s + 1.5
+    reach = max(1.5 * slow.period_s + 1.5, reach_s)
     step = max(min(slow.period_s / 5, FINE_S), fast.period_s / 5)
     shifts = np.arange(centre_s - reach, centre_s + reach + sensor.lag_s + step, step)
     y = _changes(slow.value, slow)
