@@ -14,6 +14,7 @@ from scipy import stats as distributions
 
 from joulebook import conditions, quiet, segments, stats, totals, trust
 from joulebook.findings import Estimate, Finding, Severity
+from joulebook.wording import counted
 
 Array = npt.NDArray[np.float64]
 
@@ -113,7 +114,7 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     if half is None:
         return Estimate(mean, unit="W", n=int(watts.size), n_eff=pooled.n_eff, method=pooled.method, reason=reason)
     half = max(half, spread, _step_w(watts))
-    method = f"mean of {used.height} steady windows"
+    method = f"mean of {counted(used.height, 'steady window')}"
     return Estimate(mean, mean - half, mean + half, "W", int(watts.size), pooled.n_eff, method, reason)
 
 
@@ -233,7 +234,7 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
     """
     series = totals.series(power)
     if series.height < MIN_READINGS:
-        return _no_idle(f"only {series.height} readings", quiet.EMPTY, series.height)
+        return _no_idle(f"only {counted(series.height, 'reading')}", quiet.EMPTY, series.height)
     rows = quiet.stretches(series, runs=runs)
     if not rows.height:
         return _no_idle("the log holds no quiet time outside of runs", rows, series.height)
@@ -295,7 +296,7 @@ def combine(runs: pl.DataFrame, *, equal: Sequence[str] = conditions.MUST_BE_EQU
         return Baseline(Estimate.refused("no run has a baseline", unit="W", n=0, method="mean of runs"), runs)
     value = float(watts.mean())
     if n < 3:
-        reason = f"{n} run{'s' if n > 1 else ''}: the spread between runs is unknown, at least 3 are needed"
+        reason = f"{counted(n, 'run')}: the spread between runs is unknown, at least 3 are needed"
         return Baseline(Estimate(value, unit="W", n=n, method="mean of runs", reason=reason), runs)
     half = float(distributions.t.ppf(0.975, n - 1)) * float(watts.std(ddof=1)) / math.sqrt(n)
     return Baseline(Estimate(value, value - half, value + half, "W", n, float(n), "mean of runs"), runs)

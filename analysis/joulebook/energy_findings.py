@@ -9,6 +9,7 @@ import numpy as np
 from joulebook.energy_device import DeviceEnergy
 from joulebook.findings import Finding, Severity
 from joulebook.stretches import STAMP_TOLERANCE_S, bridge_limit_s
+from joulebook.wording import counted
 
 FULL_COVERAGE = 0.99
 """Below this covered share a total is called partial; published benchmark rules allow no more to be missing."""
@@ -114,11 +115,11 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
 def _missing(d: DeviceEnergy, devices: list[DeviceEnergy]) -> list[Finding]:
     if d.missing == 0:
         return []
-    fewest = min(o.missing for o in devices)
+    fewest, places = min(o.missing for o in devices), counted(d.missing, "place")
     if len(devices) > 1 and d.missing > fewest:
-        message = f"In {d.missing} places {d.device} lacks a reading that others have: short ticks, bridged straight."
+        message = f"In {places} {d.device} lacks a reading that others have; a straight line bridges it."
         return [Finding("short-tick", Severity.NOTE, d.device, message, {"places": d.missing})]
-    message = f"In {d.missing} places a reading is missing; a straight line bridges them."
+    message = f"In {places} a reading is missing; a straight line bridges it."
     return [Finding("missing-readings", Severity.NOTE, d.device, message, {"places": d.missing})]
 
 

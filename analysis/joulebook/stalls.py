@@ -121,7 +121,7 @@ def find(
     """
     ticks, period = _ticks(power)
     if ticks.height < 20:
-        return _none(f"{ticks.height} readings are too few to find two levels")
+        return _none(f"too few readings ({ticks.height}) to find two levels")
     if min_stall_s is not None and period > min_stall_s / 2:
         return _none(f"readings are {period:.3g} s apart: stalls of {min_stall_s:.3g} s may fall between them")
     watts = ticks["power_w"].to_numpy()
@@ -237,7 +237,7 @@ def _period(frame: pl.DataFrame) -> Estimate:
     """Return the mean time between dips, where they come like a clock."""
     n = frame.height
     if n < MIN_EVENTS:
-        return Estimate.refused(f"{n} dips are too few to speak of a period", unit="s", n=n)
+        return Estimate.refused(f"too few dips ({n}) to speak of a period", unit="s", n=n)
     zero = frame["start_utc"][0]
     starts, ends = (((frame[c] - zero).dt.total_microseconds() / 1e6).to_numpy() for c in ("start_utc", "end_utc"))
     even, cv, mean = regular(starts, ends)

@@ -8,6 +8,7 @@ import polars as pl
 
 from joulebook import occupancy
 from joulebook.findings import Estimate, Finding, Severity
+from joulebook.wording import counted
 
 UNUSED_UTILIZATION = 0.05
 """Below this utilisation a device does nothing [1]."""
@@ -180,7 +181,10 @@ def rework(power: pl.DataFrame, steps: pl.DataFrame) -> Waste:
     if stretches.is_empty():
         return out
     lost = int(stretches.select((pl.col("last_step") - pl.col("first_step") + 1).sum()).item())
-    text = f"{lost} steps were done twice after {stretches.height} restarts: save more often."
+    text = (
+        f"{counted(lost, 'step')} {'was' if lost == 1 else 'were'} done twice after {counted(stretches.height, 'restart')}: "
+        "save more often."
+    )
     return Waste(out.metric, out.energy, out.seconds, out.frame, (
         Finding("rework", Severity.NOTE, "steps", text, {"steps": lost, "restarts": stretches.height}),
     ))  # fmt: skip

@@ -9,6 +9,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
+from joulebook.wording import counted
 from joulebook_pipelines import tally
 from joulebook_pipelines.logs import table
 from joulebook_pipelines.logs.ahead import ahead
@@ -158,8 +159,8 @@ def _order_findings(name: str, taken: Taken) -> list[Finding]:
         same = int(gone["same"].sum())
         found.append(Finding(
             "duplicate-readings", Severity.WARNING, name,
-            f"{gone.height} readings repeat the stamp of an earlier line of their device ({same} with the same values) and were set "
-            f"aside, first at line {int(gone['line'][0])}.", {"readings": gone.height, "same": same},
+            f"{counted(gone.height, 'reading')} with the stamp of an earlier line of the same device ({same} with the same values) "
+            f"set aside, first at line {int(gone['line'][0])}.", {"readings": gone.height, "same": same},
         ))  # fmt: skip
     elif count.equal_stamps > COARSE_SHARE * max(count.readings, 1):
         found.append(Finding(

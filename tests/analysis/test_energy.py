@@ -266,7 +266,9 @@ def test_short_tick_is_noted():
     rows = [(t, 200.0, "gpu:0") for t in range(9)] + [(t, 300.0, "gpu:1") for t in range(9) if t != 4]
     got = integrate(frame(rows), 0, 8)
     assert got.total.value == pytest.approx(4000)
-    assert [f.subject for f in got.findings if f.code == "short-tick"] == ["gpu:1"]
+    (found,) = [f for f in got.findings if f.code == "short-tick"]
+    assert found.subject == "gpu:1"
+    assert found.message.startswith("In 1 place gpu:1 lacks a reading")
 
 
 def test_no_readings_are_refused_and_not_zero():

@@ -8,6 +8,7 @@ import polars as pl
 
 from joulebook import duplicates, schema
 from joulebook.findings import Finding, Severity
+from joulebook.wording import counted
 from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Stage
 
 ORIGINS = ("training log", "benchmark log", "run table", "tracker")
@@ -44,7 +45,11 @@ def _name_duplicates(logged: pl.DataFrame, sources: pl.DataFrame, numbers: Numbe
         for of_file in again.partition_by("source_id", maintain_order=True):
             more = of_file.height - MOST_NAMED
             for at, row in enumerate(of_file.head(MOST_NAMED).iter_rows(named=True), 1):
-                others = f" So are {more} more runs of this file." if at == MOST_NAMED and more > 0 else ""
+                others = (
+                    f" So {'is' if more == 1 else 'are'} {counted(more, 'more run')} of this file."
+                    if at == MOST_NAMED and more > 0
+                    else ""
+                )
                 path, kept = paths[row["source_id"]], paths[row["kept_source_id"]]
                 numbers.find(row["run_id"], [Finding(
                     "duplicate-run", Severity.WARNING, path,
