@@ -55,7 +55,7 @@ PROVED = {
     "tegrastats": (3, 1),
     "training-csv": (8, 2),
     "training-jsonl": (4, 0),
-    "turbostat": (3, 1),
+    "turbostat": (4, 1),
     "turbostress": (2, 1),
     "uprof": (1, 1),
     "vtune-tasks": (1, 2),

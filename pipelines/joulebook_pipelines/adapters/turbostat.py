@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, rows, sections, stamps, table, untimed, wide
+from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import rapl, rows, sections, stamp_lines, stamps, table, untimed, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -14,6 +16,9 @@ _WATTS = ("PkgWatt", "CorWatt", "GFXWatt", "RAMWatt", "SysWatt")
 _TIME = "Time_Of_Day_Seconds"
 SAME_ROUND = 0.01
 """Steps below this share of the longest are between the lines of one round."""
+
+_TOOL = re.compile(r"\t|Watt|^\s*[-\d.]+\s+[-\d.]+\s+[-\d.]+|CPUID|^(?:cpu|turbostat)")
+"""Lines of turbostat itself: they hold no collector's stamp."""
 
 _EPOCH = stamps.StampForm("epoch", aware=True, unit_us=1e6)
 
@@ -38,23 +43,70 @@ def _parse(log: Log) -> Iterator[Part]:
     headers = _headers(log.head)
     if headers is None:
         raise LogRefusedError(f"{log.name}: no header of turbostat with a column of watts")
-    if _TIME not in headers and log.options.distance_s is None:
+    bare = _TIME not in headers and log.options.distance_s is None
+    collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL) if bare else None
+    if bare and collector is None:
         raise LogRefusedError(
             f"{log.name}: has no column of the time; without times there is no energy. Log again with --enable {_TIME}; or add "
             "period_s = (turbostat's --interval, 5 where none was given) to this [[source]]"
         )
-    reader = _Reader(headers, None if _TIME in headers else untimed.Steps(log))
+    steps = None if _TIME in headers or collector is not None else untimed.Steps(log)
+    reader = _Reader(headers, steps, None if collector is None else _Stamped(collector))
     for block in log.blocks():
         yield reader.read(block)
     if reader.steps is not None:
         yield Part(findings=reader.steps.findings)
+    if collector is not None:
+        yield Part(findings=(_early(log.name),))
+
+
+def _early(name: str) -> Finding:
+    return Finding(
+        "stamped-before", Severity.NOTE, name,
+        "The stamps stand before the rounds, and turbostat measures the time behind them: the powers lie early by up to its interval.",
+    )  # fmt: skip
+
+
+class _Stamped:
+    """The times that a collector wrote before each round."""
+
+    def __init__(self, collector: stamp_lines.StampLines) -> None:
+        self._collector, self._carried = collector, sections.Carried("ts_utc", "mark")
+        self._begun: set[int] = set()
+
+    def split(self, lines: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the other lines with ``ts_utc`` and ``mark`` of the stamp above, and rejects of broken stamps."""
+        stamp, rest, meant = self._collector.split(pl.col("raw"))
+        own = ~pl.col("raw").str.contains(_TOOL.pattern)
+        told = lines.with_columns(stamp=pl.when(own & (rest.str.strip_chars() == "")).then(stamp), meant=own & meant)
+        naive = told.select(self._collector.naive(pl.col("stamp")).alias("ts_utc")).to_series()
+        told = told.with_columns(self._collector.clock.to_utc(naive))
+        broken = told.filter(pl.col("meant") & pl.col("ts_utc").is_null())
+        # Below a stamp that cannot be read stands no other one's time.
+        told = told.with_columns(mark=pl.when("meant").then("line"))
+        told = self._carried.down(told)
+        bad = told.select(pl.col("mark").is_in(broken["line"].implode()).alias("bad")).to_series()
+        told = told.with_columns(pl.when(~bad.fill_null(value=False)).then("ts_utc").alias("ts_utc"))
+        return told.filter(~pl.col("meant")).drop("stamp", "meant"), table.whole_lines(
+            broken.select("line", "raw"), "no-such-time"
+        )
+
+    def one_round(self, raw: pl.DataFrame, whole: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the rows of the first round below each stamp, and the others: their times are not known."""
+        begun = (pl.col("mark").is_in(list(self._begun)) & whole.fill_null(value=False)).cast(pl.Int64)
+        turn = (
+            whole.fill_null(value=False).cast(pl.Int64).cum_sum().over("mark") + begun.max().over("mark")
+        ).fill_null(9)
+        timed = pl.col("ts_utc").is_not_null() & (turn <= 1)
+        self._begun |= set(raw["mark"].drop_nulls().unique().to_list())
+        return raw.filter(timed), raw.filter(~timed)
 
 
 class _Reader:
     """State of one pass: the last stamp, which gives each reading its span."""
 
-    def __init__(self, headers: list[str], steps: untimed.Steps | None = None) -> None:
-        self._headers, self.steps, self._rounds = headers, steps, 0
+    def __init__(self, headers: list[str], steps: untimed.Steps | None = None, stamped: _Stamped | None = None) -> None:
+        self._headers, self.steps, self._stamped, self._rounds = headers, steps, stamped, 0
         self._names = [f"c{i}" for i in range(len(headers))]
         self._channels: dict[str, Channel] = {}
         self._last_us: int | None = None
@@ -63,7 +115,9 @@ class _Reader:
         return self._names[self._headers.index(header)] if header in self._headers else None
 
     def read(self, block: Block) -> Part:
-        lines = sections.lines_of(block)
+        lines, broken = sections.lines_of(block), table.no_rejects()
+        if self._stamped is not None:
+            lines, broken = self._stamped.split(lines)
         tabs = pl.col("raw").str.contains("\t", literal=True)
         parts = (
             pl.when(tabs)
@@ -78,11 +132,12 @@ class _Reader:
         number = pl.col("raw").str.contains(r"^\s*[-\d.]+[\t ]+[-\d.]+[\t ]")
         odd = cells_.filter(~regular & number).select("line", "raw")
         raw = cells_.filter(regular).select(
-            "line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names))
-        )
+            "line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names)),
+            *(("ts_utc", "mark") if self._stamped is not None else ()),
+        )  # fmt: skip
         last = block.first_line + block.count - 1 if not block.terminated else -1
         rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-        rejects = [table.whole_lines(odd, rule)]
+        rejects = [table.whole_lines(odd, rule), broken]
         if not block.terminated and raw.height:
             raw, cut = rows.cut_last(raw, tuple(self._names), "\t", odd)
             rejects.append(cut)
@@ -104,6 +159,11 @@ class _Reader:
         """Each reading is the mean since the stamp before it; the first covers the usual step."""
         if self.steps is not None:
             return self._stepped(raw, self.steps), table.no_rejects()
+        if self._stamped is not None:
+            raw, others = self._stamped.one_round(raw, self._whole())
+            text = pl.concat_str([pl.col(n).fill_null("") for n in self._names], separator="\t")
+            late = table.whole_lines(others.select("line", raw=text), "round-without-time")
+            return raw.with_columns(span_s=pl.lit(None, pl.Float64)), late
         time = str(self._column(_TIME))
         at = raw.select(stamps.parse(pl.col(time), _EPOCH).dt.replace_time_zone("UTC").alias("ts_utc")).to_series()
         raw = raw.with_columns(at)
@@ -115,12 +175,16 @@ class _Reader:
         raw = raw.with_columns(us).join(self._steps(us), on="us", how="left", maintain_order="left")
         return raw.with_columns(span_s=pl.col("step") / 1e6).drop("us", "step"), rejects
 
+    def _whole(self) -> pl.Expr:
+        """Tell the lines of the whole machine, with which rounds begin."""
+        cpu = self._column("CPU")
+        return pl.col("line") > 0 if cpu is None else pl.col(cpu).is_in(["-", ""])
+
     def _stepped(self, raw: pl.DataFrame, steps: untimed.Steps) -> pl.DataFrame:
         """Lay the rounds one after the other: each begins with the line of the whole machine."""
         if raw.is_empty():
             return raw.with_columns(ts_utc=pl.lit(None, pl.Datetime("us", "UTC")), span_s=pl.lit(None, pl.Float64))
-        cpu = self._column("CPU")
-        whole = pl.lit(value=True) if cpu is None else pl.col(cpu).is_in(["-", ""])
+        whole = self._whole()
         rounds = raw.select(pl.col("line").clip(1, 1) * whole.cast(pl.Int64)).to_series().cum_sum() + self._rounds
         if len(rounds):
             self._rounds = int(rounds[-1])
