@@ -157,10 +157,15 @@ def _order_findings(name: str, taken: Taken) -> list[Finding]:
         ))  # fmt: skip
     if gone.height:
         same = int(gone["same"].sum())
+        why = (
+            " Where values differ and lines are in order, the logger is likely a little faster than its stamps are fine."
+            if count.sorted and same < gone.height
+            else ""
+        )
         found.append(Finding(
             "duplicate-readings", Severity.WARNING, name,
             f"{counted(gone.height, 'reading')} with the stamp of an earlier line of the same device ({same} with the same values) "
-            f"set aside, first at line {int(gone['line'][0])}.", {"readings": gone.height, "same": same},
+            f"set aside, first at line {int(gone['line'][0])}.{why}", {"readings": gone.height, "same": same},
         ))  # fmt: skip
     elif count.equal_stamps > COARSE_SHARE * max(count.readings, 1):
         found.append(Finding(
