@@ -14,6 +14,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -198,16 +199,25 @@ def test_a_line_without_end(adapter: str, filler: bytes, tmp_path: Path) -> None
         _attempt(adapter, target, _options(path))
 
 
+COMMAS = b",\n" * 2_000
+
+
+@cache
+def _claimants_of_commas() -> set[str]:
+    """Return who claims a file of nothing but commas, asked once for all adapters."""
+    return {c.name for c in recognise.claims(text.Head("deep.txt", COMMAS.decode(), "utf-8", complete=True))}
+
+
 @pytest.mark.parametrize("adapter", NAMES)
 @pytest.mark.parametrize(
     "raw",
-    [b"[" * 30_000, b'{"a":' * 30_000, b'{"traceEvents":[' + b"[" * 30_000, b"<a>" * 20_000, b",\n" * 2_000, b'"' * 5_000],
+    [b"[" * 30_000, b'{"a":' * 30_000, b'{"traceEvents":[' + b"[" * 30_000, b"<a>" * 20_000, COMMAS, b'"' * 5_000],
     ids=["lists", "objects", "events", "elements", "commas", "quotes"],
 )  # fmt: skip
 def test_deep_and_empty_structures(adapter: str, raw: bytes, tmp_path: Path) -> None:
     path = tmp_path / "deep.txt"
     path.write_bytes(raw)
-    assert not [c.name for c in recognise.claims(text.head(path, path.name)) if c.name == adapter and raw[:1] == b","]
+    assert adapter not in _claimants_of_commas()
     _attempt(adapter, path, Options(timezone="UTC"))
 
 
