@@ -20,7 +20,26 @@ def _work(context: Context) -> Numbers:
         for scope in context.known_scopes(run.run_id):
             _efficiency(context, run, scope, numbers)
         _facility(context, run, numbers)
+    numbers.findings = _once(numbers.findings)
     return numbers
+
+
+def _from_part(subject: str, scope: str) -> Finding:
+    return Finding(
+        "facility-from-part", Severity.WARNING, subject,
+        f"The widest measured scope is {scope}, narrower than the node: the facility energy, carbon and cost leave out the rest "
+        "of the machine. Add a node meter.", {"scope": scope},
+    )  # fmt: skip
+
+
+def _once(found: list[tuple[str, Finding]]) -> list[tuple[str, Finding]]:
+    """Tell what holds for many runs of a sweep once a scope, of the study, instead of once a run."""
+    runs: dict[str, list[str]] = {}
+    for run_id, finding in found:
+        if finding.code == "facility-from-part":
+            runs.setdefault(str(finding.evidence["scope"]), []).append(run_id)
+    kept = [(r, f) for r, f in found if f.code != "facility-from-part" or len(runs[str(f.evidence["scope"])]) == 1]
+    return kept + [("", _from_part(f"{len(ids)} runs", scope)) for scope, ids in runs.items() if len(ids) > 1]
 
 
 def _efficiency(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
@@ -89,11 +108,7 @@ def _facility(context: Context, run: Run, numbers: Numbers) -> None:
             made.value, made.lo, made.hi, "J", spent.n, None, f"{widest} energy × PUE {pue:g}", made.reason
         )
         if schema.SCOPES.index(widest) < schema.SCOPES.index("node"):
-            numbers.find(run.run_id, [Finding(
-                "facility-from-part", Severity.WARNING, run.run_id,
-                f"The widest measured scope is {widest}, narrower than the node: the facility energy, carbon and cost leave out the rest "
-                "of the machine. Add a node meter.", {"scope": widest},
-            )])  # fmt: skip
+            numbers.find(run.run_id, [_from_part(run.run_id, widest)])
     numbers.add(run.run_id, "facility", "facility_energy_j", facility, coverage_ratio=coverage)
     site = context.study.site
     for metric, factor, unit, source in (
