@@ -117,7 +117,10 @@ def measure(
     whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit)
     seen = slice(*np.searchsorted(stamp, (0.0, np.nextafter(length_s, np.inf))))
     reach = max(period or 0.0, blur)
-    longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=reach if rule.hold_edges else 0.0)
+    longer, held_s = stretches.extended(
+        whole, length_s=length_s, reach_s=reach if rule.hold_edges else 0.0,
+        at_start=not stamp.size or stamp[0] > 0, at_end=not stamp.size or stamp[-1] < length_s,
+    )  # fmt: skip
     if held_s:
         method += f", outer readings held {held_s:.3g} s to the edges"
     steps = np.diff(stamp[seen])

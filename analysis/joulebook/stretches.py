@@ -217,8 +217,12 @@ def _in_order(*several: Stretches) -> Stretches:
     return Stretches(*(c[order] for c in columns))
 
 
-def extended(stretches: Stretches, *, length_s: float, reach_s: float) -> tuple[Stretches, float]:
+def extended(
+    stretches: Stretches, *, length_s: float, reach_s: float, at_start: bool = True, at_end: bool = True
+) -> tuple[Stretches, float]:
     """Return the stretches with the outer readings held to the window's edges within reach, and how far they were [s].
+
+    Not so at an edge beyond which the log goes on: it lies in a hole then, and two windows that meet there add up.
 
     Examples
     --------
@@ -231,10 +235,10 @@ def extended(stretches: Stretches, *, length_s: float, reach_s: float) -> tuple[
     lead, tail = stretches.start_s[0], length_s - stretches.end_s[-1]
     added, zero = [stretches], np.zeros(1)
     reach_s += STAMP_TOLERANCE_S
-    if 0 < lead <= reach_s:
+    if at_start and 0 < lead <= reach_s:
         first = stretches.power_start_w[:1]
         added.append(Stretches(zero, zero + lead, first, first, zero))
-    if 0 < tail <= reach_s:
+    if at_end and 0 < tail <= reach_s:
         last = stretches.power_end_w[-1:]
         added.append(Stretches(zero + length_s - tail, zero + length_s, last, last, zero))
     reached = sum(float(s.end_s[0] - s.start_s[0]) for s in added[1:])

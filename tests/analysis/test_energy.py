@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from joulebook import carbon, energy
@@ -307,6 +307,7 @@ def walk(some, device="gpu:0"):
 
 @settings(max_examples=20, deadline=None)
 @given(steps, st.floats(0.05, 0.95))
+@example([(1, 0), (1, 0), (1, 1), (4, 0)], 0.5)
 def test_adjacent_windows_add_up(some, share):
     power, first, last = walk(some)
     middle = round(first + share * (last - first), 6)
