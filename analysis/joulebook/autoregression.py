@@ -62,7 +62,8 @@ def _burg(values: Array, max_order: int) -> tuple[Array, Array]:
         for k in range(1, order):
             coefficients[k] = previous[k] - reflection * previous[order - k]
         _reflect(ahead, behind, reflection)
-        variances[order] = variances[order - 1] * (1.0 - reflection * reflection)
+        # A series that repeats itself exactly has a reflection of 1, in doubles a little more.
+        variances[order] = max(variances[order - 1] * (1.0 - reflection * reflection), 0.0)
         sums[order] = coefficients[1 : order + 1].sum()
     return variances, sums
 

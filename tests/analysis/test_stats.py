@@ -98,3 +98,10 @@ def test_nothing_raises_and_n_eff_stays_in_bounds(values):
 def test_resolution_is_the_smallest_step():
     assert stats.resolution([98.0, 112.0, 98.0, 126.0]) == 14.0
     assert stats.resolution([5.0, 5.0]) == 0.0
+
+
+def test_a_series_that_repeats_itself_exactly_has_an_interval():
+    saw = np.tile([300.0, 310.0, 305.0, 290.0], 200)
+    estimate = stats.mean_interval(saw)
+    assert estimate.value == pytest.approx(301.25)
+    assert stats.long_run_variance(saw) >= 0.0
