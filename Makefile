@@ -15,8 +15,9 @@ $(READY): constraints.txt pyproject.toml
 report: $(READY) ## run the main job on the sample study and say where the report lies
 	$(BIN)/joulebook run sample_data/node -o out/node
 
-test: $(READY) lint samples ## everything that must hold, in under three minutes
-	$(BIN)/python -m pytest -n auto
+test: $(READY) ## everything that must hold, in under three minutes
+	@$(MAKE) --no-print-directory -j2 lint samples
+	$(BIN)/python -m pytest -n auto --dist worksteal
 	$(BIN)/python -m pytest -n auto --dist loadfile -p no:cacheprovider --nbval-lax --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 lint: $(READY)

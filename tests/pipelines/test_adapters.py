@@ -379,7 +379,7 @@ def _meaning(outcome: Outcome, line: int, *, stamps: bool) -> list[str]:
 
 @pytest.mark.parametrize("adapter", sorted(DAMAGED))
 @settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
