@@ -56,7 +56,7 @@ class _Reader:
         layout = self.layout
         devices = self.cards.of_words(rows)
         states = {f.column: rows.word(f.column) for f in layout.fields if f.quantity in cells.TEXT_QUANTITIES}
-        if devices is None or any(t.lower() in cells.MISSING for c in states for t in rows.texts[c]):
+        if devices is None or any(t.lower() in cells.MISSING for c in states for t in rows.occurring(c)):
             return None
         frame = rows.frame.with_columns(devices, self.clock.to_utc(rows.frame["ts_utc"]), *states.values())
         values = frame.select(

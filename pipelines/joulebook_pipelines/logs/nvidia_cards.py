@@ -38,13 +38,14 @@ class Cards:
         key = self.layout.key
         if key is None:
             return pl.Series("device", [self.only]).new_from_index(0, rows.frame.height)
+        occurring = rows.occurring(key)
         if key != self.layout.index:
-            for text in rows.texts[key]:
+            for text in occurring:
                 self._number(text, "")
             return rows.word(key, self.numbers).alias("device")
-        if not all(re.fullmatch(r"[0-9]+", text) for text in rows.texts[key]):
+        if not all(re.fullmatch(r"[0-9]+", text) for text in occurring):
             return None
-        return rows.word(key, {text: f"gpu:{text}" for text in rows.texts[key]}).alias("device")
+        return rows.word(key, {text: f"gpu:{text}" for text in occurring}).alias("device")
 
     def of_cells(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Return the rows with ``device``, null where the number of the card cannot be read."""

@@ -22,6 +22,9 @@ LEAST_BYTES = 1 << 22
 MOST_ODD_RUNS = 16
 """A block with more runs of odd lines is read with care as a whole: each run costs as much as some thousand rows."""
 
+MOST_ODD_BYTES = 1 << 22
+"""A run of odd lines longer than this is another table, to be read with care as a whole."""
+
 _PLACES = {"%Y": 4, "%m": 2, "%d": 2, "%H": 2, "%M": 2, "%S": 2}
 
 
@@ -66,9 +69,13 @@ class Rows:
     texts: Mapping[str, tuple[str, ...]]
 
     def word(self, name: str, instead: Mapping[str, str] | None = None) -> pl.Series:
-        """Return a column of words as text, or what stands in their place."""
-        texts = [t if instead is None else instead[t] for t in self.texts[name]]
+        """Return a column of words as text, or what stands in the place of those that occur."""
+        texts = [t if instead is None else instead.get(t) for t in self.texts[name]]
         return pl.Series(name, texts, dtype=pl.String).gather(pl.Series(self.words[name]))
+
+    def occurring(self, name: str) -> list[str]:
+        """Return the words of a column that these rows have; a word of a damaged line is known, and may be none of them."""
+        return [self.texts[name][code] for code in np.unique(self.words[name])]
 
     def first_lines(self, name: str) -> dict[str, str]:
         """Return the first line of each word of a column that occurs in these rows."""
@@ -168,7 +175,7 @@ class Scanner:
                     return None
             if upto == row and pieces:
                 pieces[-1] = (*pieces[-1][:3], behind)
-                if behind - pieces[-1][2] > LEAST_BYTES:
+                if behind - pieces[-1][2] > MOST_ODD_BYTES:
                     return None
             else:
                 pieces.append((row, upto - row, stop, behind))
@@ -194,11 +201,6 @@ class Scanner:
             for i, name in enumerate(self._words)
         }
         return Rows(block, pl.DataFrame(columns), dict(zip(self._words, words, strict=True)), texts)
-
-
-def reads(form: StampForm) -> bool:
-    """Tell whether stamps of a form stand at fixed places."""
-    return form.fixed
 
 
 def _layout(pattern: str) -> tuple[np.ndarray, np.ndarray]:

@@ -125,9 +125,9 @@ def _behind_text(data: np.ndarray, at: int, texts: np.ndarray, which: int, lengt
 
 
 @njit(nogil=True, cache=True)
-def _end_of_cell(data: np.ndarray, at: int, end: int) -> int:
-    """Return where a cell ends, or -1 where it holds what must be looked at."""
-    while at < len(data) and data[at] != end and data[at] != _NEWLINE:
+def _end_of_cell(data: np.ndarray, at: int, separator: int) -> int:
+    """Return where a cell ends, at a separator or a line end, or -1 where it holds what must be looked at."""
+    while at < len(data) and data[at] != separator and data[at] != _NEWLINE:
         if data[at] == _QUOTE or data[at] == 0:
             return -1
         at += 1
@@ -207,9 +207,10 @@ def rows(
             elif kind == STAMP:
                 at, stamps[row] = _stamp(data, at, places, between, aware)
             elif kind == LABEL:
-                at = _behind_text(data, at, texts, cell, text_lengths[cell])
+                first, at = at, _behind_text(data, at, texts, cell, text_lengths[cell])
+                at = at if at > first else -1
             else:
-                first, at = at, _end_of_cell(data, at, end)
+                first, at = at, _end_of_cell(data, at, separator)
                 if kind == WORD and at >= 0:
                     found = _word(data, first, at, word, known, word_lengths, states)
                     at = at if found >= 0 else -1
