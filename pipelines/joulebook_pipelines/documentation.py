@@ -42,7 +42,7 @@ def timeline(store: Store) -> str:
     """
     bands = [store.timeline(s, POINTS).with_columns(pl.lit(s).alias("scope")) for s in SCOPES]
     power = pl.concat(b for b in bands if not b.is_empty())
-    runs = store.sql("select run_id, start_utc, end_utc from aligned_runs order by end_utc - start_utc desc, run_id")
+    runs = store.aligned_runs().sort(pl.col("start_utc") - pl.col("end_utc"), "run_id")
     first = runs["run_id"][0]
     idle = store.results(first).filter(metric="idle_power_w", scope=SCOPES[0], device="")["value"]
     starts = runs.sort("start_utc", "run_id").group_by(ts_utc="start_utc", maintain_order=True)

@@ -89,10 +89,7 @@ def _looked_at(log: Log, adapter: Adapter) -> init.Recognised:
 
 def rejects(store: Store, *, by_rule: bool = False) -> pl.DataFrame:
     """Return the rejects with the path of their file: line by line, or counted by file, column and rule."""
-    joined = store.sql(
-        """select s.path, r.line, r.device, r.column_name, r.rule, r.raw from rejects r join sources s on s.source_id = r.source_id
-        order by s.path, r.line, r.column_name"""
-    )
+    joined = store.rejects()
     if not by_rule:
         return joined
     return (
@@ -144,15 +141,9 @@ def trace(store: Store, run_id: str, metric: str, scope: str | None = None) -> p
     if numbers.is_empty():
         known = ", ".join(sorted(set(store.results(run_id)["metric"]))) or "none"
         raise KeyError(f"run {run_id!r} has no {metric!r}{f' at {scope}' if scope else ''}; its metrics: {known}")
-    lines = store.sql(
-        """select i.scope, s.path, s.sha256, s.adapter, i.device, count(*) as readings, min(r.line) as first_line, max(r.line) as last_line
-        from instruments i join sources s on s.source_id = i.source_id
-        join aligned_readings r on r.source_id = i.source_id and r.device = i.device
-        join aligned_runs u on u.run_id = i.run_id and r.ts_utc >= u.start_utc and r.ts_utc <= u.end_utc
-        where i.run_id = ? and i.chosen group by all order by i.scope, s.path, i.device""",
-        [run_id],
+    return numbers.select("scope", "phase", "metric", "value", "lo", "hi", "method").join(
+        store.lines_behind(run_id), on="scope", how="left"
     )
-    return numbers.select("scope", "phase", "metric", "value", "lo", "hi", "method").join(lines, on="scope", how="left")
 
 
 def export(store: Store, folder: Path, form: str) -> list[Path]:

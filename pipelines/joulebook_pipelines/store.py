@@ -17,7 +17,7 @@ import duckdb
 import polars as pl
 
 from joulebook import schema
-from joulebook_pipelines.store_channels import ChannelReads
+from joulebook_pipelines.store_questions import Questions
 from joulebook_pipelines.store_tables import READING_ROWS, create, make_room, stored_columns
 
 SOURCE_TABLES = ("rejects", "channels", "logged_runs", "steps", "phases", "sources")
@@ -27,7 +27,7 @@ class StoreError(Exception):
     """The store cannot be opened or is of another version; the message says what to do."""
 
 
-class Store(ChannelReads):
+class Store(Questions):
     """A study's facts and results.
 
     Parameters

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import polars as pl
 import pytest
 
@@ -129,3 +131,9 @@ def test_power_is_what_the_view_of_aligned_readings_says(store):
         assert got.select("device", "ts_utc", "power_w").equals(expected)
     one = store.power(scope="board", device="gpu:1")
     assert one["power_w"].to_list() == [4.0, 5.0]
+
+
+def test_only_the_store_speaks_sql():
+    source = Path(__file__).resolve().parents[2] / "pipelines" / "joulebook_pipelines"
+    speaking = {p.name for p in source.rglob("*.py") if ".sql(" in p.read_text()}
+    assert {n for n in speaking if not n.startswith("store") and n != "fleet_tables.py"} == set()

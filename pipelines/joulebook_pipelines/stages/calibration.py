@@ -55,11 +55,7 @@ def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numb
     points = _points(context, scope, reference)
     found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
     numbers.find("", found.findings)
-    paths = context.store.sql(
-        """select distinct s.path from instruments i join sources s using (source_id)
-        where i.chosen and i.host = ? and i.scope = ? order by 1""",
-        [host, reference],
-    )["path"]
+    paths = context.store.used_channels(host, [reference])["path"].unique().sort()
     stored.keep(context, host, scope, reference, found, ", ".join(paths))
     return {
         "host": host, "scope": scope, "reference_scope": reference, "gain": found.gain, "gain_lo": found.gain_lo,
@@ -87,12 +83,7 @@ def _spoken(context: Context, scope: str) -> pl.DataFrame:
 
 def _unaligned(context: Context, host: str, scopes: tuple[str, ...]) -> str:
     """Return the name of a clock of these readings that could not be aligned, '' where there is none."""
-    rows = context.store.sql(
-        """select distinct s.clock, a.status from instruments i join sources s on s.source_id = i.source_id
-        left join alignments a on a.clock = s.clock where i.chosen and i.host = ? and i.scope in (?, ?)""",
-        [host, *scopes],
-    )
-    bad = rows.filter(pl.col("status") == "refused")
+    bad = context.store.used_channels(host, scopes).filter(pl.col("status") == "refused")
     return str(bad["clock"][0]) if bad.height else ""
 
 

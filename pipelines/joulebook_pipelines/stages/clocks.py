@@ -17,10 +17,7 @@ ASKED = ("ipmitool", "freeipmi", "redfish")
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     store = context.store
-    channels = store.sql(
-        """select s.clock, s.host, s.adapter, c.* from channels c join sources s on s.source_id = c.source_id
-        where c.n > 1 order by s.clock, c.source_id, c.device"""
-    )
+    channels = store.channels_by_clock()
     clocks = sorted(set(store.table("sources")["clock"]))
     if not clocks:
         return numbers

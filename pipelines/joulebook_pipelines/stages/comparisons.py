@@ -43,7 +43,7 @@ def _points(context: Context, entry: Sweep) -> pl.DataFrame:
     label = entry.knob.removeprefix("labels.")
     x = [r[entry.knob] if entry.knob in r else json.loads(r["labels"]).get(label) for r in runs.iter_rows(named=True)]
     numbers = _wide(context, runs["run_id"].to_list(), entry.scope, ("energy_per_token_j", "mean_power_w"))
-    steps = _step_times(context)
+    steps = context.store.step_times()
     target = _tokens_to_target(context, entry, runs)
     joined = (
         runs.select("run_id").with_columns(x=pl.Series(x, dtype=pl.Float64, strict=False))
@@ -69,22 +69,16 @@ def _wide(context: Context, runs: list[str], scope: str, metrics: tuple[str, ...
     return wide
 
 
-def _step_times(context: Context) -> pl.DataFrame:
-    """Return the mean time per step of each run: from end to end, so that what lies between steps is counted."""
-    return context.store.sql(
-        """select run_id, case when count(*) > 1 then (epoch_us(max(end_utc)) - epoch_us(min(end_utc))) / 1e6 / (count(*) - 1)
-            else avg(epoch_us(end_utc) - epoch_us(start_utc)) / 1e6 end as step_time_s
-        from steps where end_utc is not null group by run_id"""
-    )
-
-
 def _tokens_to_target(context: Context, entry: Sweep, runs: pl.DataFrame) -> pl.DataFrame:
     """Return tokens to the target loss: as given, else from the loss of the training log."""
     given = runs.select("run_id", "tokens_to_target")
     if entry.target_loss is None or given["tokens_to_target"].null_count() == 0:
         return given
-    steps = context.store.sql(
-        "select run_id, step, tokens, loss from steps where loss is not null order by run_id, step"
+    steps = (
+        context.store.table("steps")
+        .drop_nulls("loss")
+        .select("run_id", "step", "tokens", "loss")
+        .sort("run_id", "step")
     )
     wanted = given.filter(pl.col("tokens_to_target").is_null())["run_id"].to_list()
     steps = steps.filter(pl.col("run_id").is_in(wanted))
@@ -120,12 +114,7 @@ def _decomposed(context: Context, entry: Campaign, done: campaign.Effects) -> li
     """Return what each effect is made of: duration, power level, phase mix."""
     if entry.metric != "energy_per_token_j" or "time_per_token_s" not in done.runs.columns:
         return []
-    phases = context.store.sql(
-        """select p.run_id, p.scope, p.phase, w.value as power_w, case when w.value > 0 then p.value / w.value / d.value end as share_ratio
-        from results p join results w on w.run_id = p.run_id and w.scope = p.scope and w.phase = p.phase and w.metric = 'phase_power_w'
-        join results d on d.run_id = p.run_id and d.scope = p.scope and d.metric = 'duration_s'
-        where p.metric = 'phase_energy_j' and p.value is not null and w.value is not null"""
-    )
+    phases = context.store.phase_shares()
     found = decomposition.split(done, phases=phases if phases.height else None)
     known = [c for c in found.parts.columns if c in schema.table("decompositions").schema]
     return [schema.conform(found.parts.select(known).with_columns(campaign=pl.lit(entry.name)), "decompositions")]

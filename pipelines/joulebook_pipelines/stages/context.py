@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
@@ -139,15 +138,12 @@ class Context:
 
     def known_scopes(self, run_id: str) -> list[str]:
         """Return the scopes at which a run's energy is known, measured or by a stored calibration, narrow to wide."""
-        rows = self.store.sql(
-            "select distinct scope from results where run_id = ? and metric = 'energy_j' and device = '' and value is not null",
-            [run_id],
-        )
-        return [s for s in schema.SUMMED_SCOPES if s in set(rows["scope"])]
+        known = self.store.scopes_with(run_id, "energy_j")
+        return [s for s in schema.SUMMED_SCOPES if s in known]
 
     def number(self, run_id: str, scope: str, metric: str) -> Estimate | None:
         """Return a number that an earlier stage made, ``None`` where it made none."""
-        row = self._row(run_id, scope, metric)
+        row = self.store.number(run_id, scope, metric)
         if row is None:
             return None
         return Estimate(
@@ -156,15 +152,8 @@ class Context:
 
     def coverage(self, run_id: str, scope: str, metric: str) -> float | None:
         """Return the covered share of the time behind a number."""
-        row = self._row(run_id, scope, metric)
+        row = self.store.number(run_id, scope, metric)
         return None if row is None else row["coverage_ratio"]
-
-    def _row(self, run_id: str, scope: str, metric: str) -> dict[str, Any] | None:
-        found = self.store.sql(
-            "select * from results where run_id = ? and scope = ? and metric = ? and device = '' and phase = ''",
-            [run_id, scope, metric],
-        )
-        return found.row(0, named=True) if found.height else None
 
     def cards(self, run_id: str) -> int:
         """Return how many accelerators a run was measured on."""

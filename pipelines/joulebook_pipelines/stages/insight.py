@@ -19,9 +19,8 @@ def _convergence(context: Context) -> Numbers:
     numbers = Numbers()
     frames = []
     for run in context.runs():
-        steps = context.store.sql(
-            "select step, start_utc, end_utc, loss from steps where run_id = ? and loss is not null and end_utc is not null order by step",
-            [run.run_id],
+        steps = (
+            context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc", "loss").drop_nulls("loss")
         )
         if steps.height < 20 or steps["loss"].n_unique() < 3:
             continue

@@ -45,11 +45,7 @@ def _shares(context: Context, run: Run) -> bool:
 
 def _all_boards(context: Context, run: Run) -> Rows:
     """Return the energy of all boards of a shared node during the run; nothing where not all of them are known once."""
-    used = context.store.sql(
-        """select distinct i.device, i.source_id, s.host from instruments i join sources s on s.source_id = i.source_id
-        where i.chosen and i.scope = 'board'"""
-    )
-    used = used.filter(host=run.host) if run.host in set(used["host"]) else used
+    used = context.store.used_channels(run.host, ["board"]).select("device", "source_id").unique()
     if set(used["device"]) != _boards(context, run) or used["device"].is_duplicated().any():
         return []
     power = context.store.power(scope="board", start_utc=run.start_utc, end_utc=run.end_utc, margin_s=MARGIN_S)

@@ -13,13 +13,6 @@ from joulebook_pipelines.stages.context import MARGIN_S, Context, Run
 LEAST_READINGS = 60
 """With fewer readings there is no shape to look for: an equal minute of one-second readings."""
 
-_OTHERS = """select s.adapter, i.coverage_ratio, r.device, r.ts_utc, r.span_s, r.power_w, r.utilization_ratio
-from instruments i join sources s on s.source_id = i.source_id
-join aligned_readings r on r.source_id = i.source_id and r.device = i.device
-where i.run_id = ? and i.scope = ? and not i.chosen and i.reason like 'covers %' and r.power_w is not null
-    and r.ts_utc between cast(? as timestamptz) and cast(? as timestamptz)
-order by r.device, r.ts_utc"""
-
 
 def moments(power: pl.DataFrame) -> int:
     """Return how many moments the device with the most readings tells of."""
@@ -51,8 +44,7 @@ def seen(context: Context, run: Run, scope: str, *, margin: bool = False) -> tup
     if moments(power) >= LEAST_READINGS and power["span_s"].null_count():
         return power, ()
     around = timedelta(seconds=MARGIN_S if margin else 0.0)
-    bounds = [(run.start_utc - around).isoformat(), (run.end_utc + around).isoformat()]
-    others = context.store.sql(_OTHERS, [run.run_id, scope, *bounds])
+    others = context.store.passed_over(run.run_id, scope, run.start_utc - around, run.end_utc + around)
     count = others.group_by("adapter").agg(n=pl.col("ts_utc").n_unique(), covers=pl.col("coverage_ratio").min())
     best = count.filter(pl.col("n") >= LEAST_READINGS).sort("n", "adapter", descending=[True, False]).head(1)
     if best.is_empty():

@@ -65,10 +65,7 @@ def _total(power: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warmup(context: Context, run: Run, scope: str, total: pl.DataFrame, numbers: Numbers) -> None:
-    steps = context.store.sql(
-        "select step, start_utc, end_utc from steps where run_id = ? and end_utc is not null order by step",
-        [run.run_id],
-    )
+    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
     dropped = context.study.general.warmup_steps
     options = {} if dropped is None else {"dropped_steps": dropped}
     found = warmup.detect(total, steps=steps if steps.height else None, **options)

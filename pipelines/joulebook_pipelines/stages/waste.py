@@ -62,15 +62,8 @@ def _waited(context: Context, run: Run, scope: str) -> Estimate | None:
 
 
 def _phase_energy(context: Context, run: Run, scope: str, phase: str) -> Estimate | None:
-    row = context.store.sql(
-        """select value, lo, hi, n, method, reason from results where run_id = ? and scope = ? and metric = 'phase_energy_j'
-        and phase = ? and device = ''""",
-        [run.run_id, scope, phase],
-    )
-    if row.is_empty():
-        return None
-    r = row.row(0, named=True)
-    return Estimate(r["value"], r["lo"], r["hi"], "J", r["n"], None, r["method"], r["reason"])
+    r = context.store.number(run.run_id, scope, "phase_energy_j", phase)
+    return None if r is None else Estimate(r["value"], r["lo"], r["hi"], "J", r["n"], None, r["method"], r["reason"])
 
 
 def _about(finding: Finding, run: Run, scope: str) -> Finding:
@@ -78,10 +71,7 @@ def _about(finding: Finding, run: Run, scope: str) -> Finding:
 
 
 def _rework(context: Context, run: Run, scope: str, power: pl.DataFrame, numbers: Numbers) -> None:
-    steps = context.store.sql(
-        "select step, start_utc, end_utc from steps where run_id = ? and end_utc is not null order by end_utc",
-        [run.run_id],
-    )
+    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc").sort("end_utc")
     if steps.height < 2 or steps["step"].diff().min() > 0:  # type: ignore[operator]
         return
     done = waste.rework(power, steps)

@@ -136,10 +136,14 @@ def read(stores: Iterable[Path]) -> list[History]:
 def _read(store: Store, path: Path, number: int) -> _Read:
     settings = store.study
     name = str(settings.get("study.name") or path.parent.parent.name)
-    wanted = ", ".join(f"'{m}'" for m in _READ)
-    numbers = store.sql(
-        f"""select run_id, scope, metric, value, lo, hi from results
-        where device = '' and phase = '' and run_id <> '' and metric in ({wanted}) order by all"""
+    of_runs = (
+        (pl.col("device") == "") & (pl.col("phase") == "") & (pl.col("run_id") != "") & pl.col("metric").is_in(_READ)
+    )
+    numbers = (
+        store.results()
+        .filter(of_runs)
+        .select("run_id", "scope", "metric", "value", "lo", "hi")
+        .sort("run_id", "scope", "metric")
     )
     at = pl.lit(number).cast(pl.Int64).alias("store")
     findings = store.table("findings").select("run_id", "code", "severity", "subject", "message").with_columns(at)
@@ -150,19 +154,12 @@ def _read(store: Store, path: Path, number: int) -> _Read:
 
 def _runs(store: Store) -> pl.DataFrame:
     runs = store.runs().drop_nulls(["start_utc", "end_utc"])
-    cards = store.sql(
-        """with m as (select i.run_id, coalesce(c.model, '') as model, count(*) as n
-            from instruments i join channels c on c.source_id = i.source_id and c.device = i.device
-            where i.chosen and i.scope = 'board' group by all)
-        select run_id, string_agg(n || ' × ' || case when model = '' then 'card' else model end, ' + ' order by model) as hardware
-        from m group by run_id"""
-    )
     labels = [json.loads(text) if text else {} for text in runs["labels"]]
     told = {k: pl.Series([_text(each.get(k)) for each in labels], dtype=pl.String) for k in ("variant", "model")}
     declared = pl.any_horizontal(*(pl.col(c).is_not_null() for c in ("variant", "model", "batch_size")))
     return (
         runs.with_columns(week=iso_weeks.of_instant(pl.col("start_utc")), **told)
-        .with_columns(declared=declared).join(cards, on="run_id", how="left")
+        .with_columns(declared=declared).join(store.hardware(), on="run_id", how="left")
     )  # fmt: skip
 
 

@@ -1,0 +1,110 @@
+"""What the stages, the pages and the command line ask of a store besides its tables and its power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from joulebook_pipelines.store_channels import ChannelReads
+
+
+class Questions(ChannelReads):
+    """The questions about runs, their steps, their numbers and where these come from."""
+
+    def finished_steps(self, run_id: str) -> pl.DataFrame:
+        """Return the steps of a run whose end is known, in order of their number."""
+        return self.sql("select * from steps where run_id = ? and end_utc is not null order by step", [run_id])
+
+    def step_times(self) -> pl.DataFrame:
+        """Return ``run_id, step_time_s``: from end to end, so that what lies between steps is counted."""
+        return self.sql(
+            """select run_id, case when count(*) > 1 then (epoch_us(max(end_utc)) - epoch_us(min(end_utc))) / 1e6 / (count(*) - 1)
+                else avg(epoch_us(end_utc) - epoch_us(start_utc)) / 1e6 end as step_time_s
+            from steps where end_utc is not null group by run_id"""
+        )
+
+    def number(self, run_id: str, scope: str, metric: str, phase: str = "") -> dict[str, Any] | None:
+        """Return the row of a number of all devices together, ``None`` where no stage made it."""
+        found = self.sql(
+            "select * from results where run_id = ? and scope = ? and metric = ? and device = '' and phase = ?",
+            [run_id, scope, metric, phase],
+        )
+        return found.row(0, named=True) if found.height else None
+
+    def scopes_with(self, run_id: str, metric: str) -> set[str]:
+        """Return the scopes at which a run has a value of a metric."""
+        rows = self.sql(
+            "select distinct scope from results where run_id = ? and metric = ? and device = '' and value is not null",
+            [run_id, metric],
+        )
+        return set(rows["scope"])
+
+    def phase_shares(self) -> pl.DataFrame:
+        """Return ``run_id, scope, phase, power_w, share_ratio``: how each run spent its time, and at which power."""
+        return self.sql(
+            """select p.run_id, p.scope, p.phase, w.value as power_w,
+                case when w.value > 0 then p.value / w.value / d.value end as share_ratio
+            from results p join results w on w.run_id = p.run_id and w.scope = p.scope and w.phase = p.phase and w.metric = 'phase_power_w'
+            join results d on d.run_id = p.run_id and d.scope = p.scope and d.metric = 'duration_s'
+            where p.metric = 'phase_energy_j' and p.value is not null and w.value is not null"""
+        )
+
+    def channels_by_clock(self) -> pl.DataFrame:
+        """Return the channels with more than one reading, and the clock, host and adapter of their files."""
+        return self.sql(
+            """select s.clock, s.host, s.adapter, c.* from channels c join sources s on s.source_id = c.source_id
+            where c.n > 1 order by s.clock, c.source_id, c.device"""
+        )
+
+    def used_channels(self, host: str, scopes: Sequence[str]) -> pl.DataFrame:
+        """Return ``scope, device, source_id, host, path, clock, status``: what runs of a host are measured by, and how its clock stands."""
+        return self.sql(
+            """select distinct i.scope, i.device, i.source_id, s.host, s.path, s.clock, a.status from instruments i
+            join sources s on s.source_id = i.source_id left join alignments a on a.clock = s.clock
+            where i.chosen and i.host = ? and list_contains(?, i.scope) order by all""",
+            [host, list(scopes)],
+        )
+
+    def passed_over(self, run_id: str, scope: str, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
+        """Return the power of instruments that were not chosen because they cover less, with ``adapter, coverage_ratio``."""
+        return self.sql(
+            """select s.adapter, i.coverage_ratio, r.device, r.ts_utc, r.span_s, r.power_w, r.utilization_ratio
+            from instruments i join sources s on s.source_id = i.source_id
+            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+            where i.run_id = ? and i.scope = ? and not i.chosen and i.reason like 'covers %' and r.power_w is not null
+                and r.ts_utc between cast(? as timestamptz) and cast(? as timestamptz)
+            order by r.device, r.ts_utc""",
+            [run_id, scope, start_utc.isoformat(), end_utc.isoformat()],
+        )
+
+    def hardware(self) -> pl.DataFrame:
+        """Return ``run_id, hardware``: the cards of each run in words, such as ``8 × H100``."""
+        return self.sql(
+            """with m as (select i.run_id, coalesce(c.model, '') as model, count(*) as n
+                from instruments i join channels c on c.source_id = i.source_id and c.device = i.device
+                where i.chosen and i.scope = 'board' group by all)
+            select run_id, string_agg(n || ' × ' || case when model = '' then 'card' else model end, ' + ' order by model) as hardware
+            from m group by run_id"""
+        )
+
+    def rejects(self) -> pl.DataFrame:
+        """Return the rejects with the path of their file, in order of lines."""
+        return self.sql(
+            """select s.path, r.line, r.device, r.column_name, r.rule, r.raw from rejects r join sources s on s.source_id = r.source_id
+            order by s.path, r.line, r.column_name"""
+        )
+
+    def lines_behind(self, run_id: str) -> pl.DataFrame:
+        """Return the files and lines that a run's numbers are made from, by scope and device."""
+        return self.sql(
+            """select i.scope, s.path, s.sha256, s.adapter, i.device, count(*) as readings,
+                min(r.line) as first_line, max(r.line) as last_line
+            from instruments i join sources s on s.source_id = i.source_id
+            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
+            join aligned_runs u on u.run_id = i.run_id and r.ts_utc >= u.start_utc and r.ts_utc <= u.end_utc
+            where i.run_id = ? and i.chosen group by all order by i.scope, s.path, i.device""",
+            [run_id],
+        )
