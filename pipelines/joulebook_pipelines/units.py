@@ -6,8 +6,6 @@ import math
 
 KWH_J = 3.6e6
 
-_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
-
 
 def energy(value_j: float | None, lo_j: float | None = None, hi_j: float | None = None) -> str:
     """Return an energy in kWh, Wh or J with the half width of its interval, or its whole range where that is lopsided.
@@ -43,16 +41,3 @@ def decimals(half: float, value: float) -> int:
     if half > 0:
         return max(0, 1 - math.floor(math.log10(half)))
     return max(0, 4 - math.floor(math.log10(abs(value)))) if value else 0
-
-
-def si(value: float, unit: str) -> str:
-    """Return a number with an SI prefix.
-
-    Examples
-    --------
-    >>> si(2_359_885.0, "J")
-    '2.36 MJ'
-    """
-    size = abs(value)
-    scale, prefix = next(((s, p) for s, p in _PREFIXES if size >= s), _PREFIXES[-1]) if size else (1.0, "")
-    return f"{value / scale:.3g} {prefix}{unit}"

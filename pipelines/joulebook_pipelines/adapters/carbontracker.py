@@ -48,29 +48,8 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(
             f"{log.name}: no epoch was finished, so no power was written; let at least one epoch pass"
         )
-    first = next(e.stamp for e in epochs)
-    form = stamps.detect([e.stamp for e in epochs])
-    clock = stamps.localiser(form, log.options, log.name, 1, first)
-    naive = (
-        pl.DataFrame({"t": [e.stamp for e in epochs]})
-        .select(stamps.parse(pl.col("t"), form).alias("ts_utc"))
-        .to_series()
-    )
-    utc = clock.to_utc(naive).to_list()
-    rows = [
-        (at, line, device, when, e.span_s, "power_w", f"Average power usage (W) for {scope}", "W", raw)
-        for e, when in zip(epochs, utc, strict=True) for at, (line, device, scope, raw) in enumerate(e.powers, 100 * e.number)
-    ]  # fmt: skip
-    schema = {**entries.SCHEMA, "span_s": pl.Float64}
-    frame = pl.DataFrame(
-        [
-            dict(
-                zip(("row", "line", "device", "ts_utc", "span_s", "quantity", "header", "unit", "raw"), r, strict=True)
-            )
-            for r in rows
-        ],
-        schema=schema,
-    ).with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))
+    utc = _ends(log, epochs)
+    frame = _cells(epochs, utc)
     scopes = {d: _SCOPES.get(s, "") for e in epochs for _, d, s, _ in e.powers}
     timed = frame.with_columns(pl.when(pl.col("span_s") > 0).then("ts_utc").alias("ts_utc"))
     readings, rejects = entries.gather(timed.drop("span_s"), scopes)
@@ -83,6 +62,30 @@ def _parse(log: Log) -> Iterator[Part]:
         channels=tuple(Channel(d, scopes[d], kind="mean") for d in readings["device"].unique(maintain_order=True)),
         findings=_findings(log),
     )  # fmt: skip
+
+
+def _ends(log: Log, epochs: list[_Epoch]) -> list[object]:
+    """Return when each epoch was told."""
+    texts = [e.stamp for e in epochs]
+    form = stamps.detect(texts)
+    clock = stamps.localiser(form, log.options, log.name, 1, texts[0])
+    naive = pl.DataFrame({"t": texts}).select(stamps.parse(pl.col("t"), form).alias("ts_utc")).to_series()
+    return clock.to_utc(naive).to_list()
+
+
+def _cells(epochs: list[_Epoch], utc: list[object]) -> pl.DataFrame:
+    """Return the powers of the epochs one below the other, as text, with the length of their epoch."""
+    rows = [
+        (line, device, when, e.span_s, "power_w", f"Average power usage (W) for {scope}", "W", raw)
+        for e, when in zip(epochs, utc, strict=True) for line, device, scope, raw in e.powers
+    ]  # fmt: skip
+    names = ("line", "device", "ts_utc", "span_s", "quantity", "header", "unit", "raw")
+    schema = {**entries.SCHEMA, "span_s": pl.Float64}
+    return (
+        pl.DataFrame(rows, schema={n: schema[n] for n in names}, orient="row")
+        .with_row_index("row")
+        .cast({"row": pl.Int64})
+    )
 
 
 def _take(epochs: list[_Epoch], number: int, line: str) -> bool:

@@ -9,7 +9,7 @@ import polars as pl
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import entries, relative, table
-from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 
 _LINE = r"\[codecarbon \w+ @ (\d\d:\d\d:\d\d)\] (.*)$"
 _ENERGY = r"Energy consumed for (RAM|all GPUs|all CPUs|All CPU|all CPU|CPU|GPU)\s*: ([\d.eE+-]+) kWh"
@@ -33,38 +33,11 @@ def _parse(log: Log) -> Iterator[Part]:
     clock = relative.OfDay(log, log.head.text[: first.start()].count("\n") + 1, first[1])
     told: set[str] = set()
     for block in log.blocks():
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
-        text = pl.col("text")
-        about = text.str.extract(_ENERGY, 1)
-        lines = lines.with_columns(
-            stamp=text.str.extract(_LINE, 1), about=about, energy=text.str.extract(_ENERGY, 2),
-            power=text.str.extract(_POWER, 1), total=text.str.extract(_TOTAL, 1),
-        )  # fmt: skip
+        lines = _taken_apart(block)
         speaks = pl.col("about").is_not_null() | pl.col("total").is_not_null()
-        rest = lines.filter(~speaks)
-        mine = lines.filter(speaks)
-        mine = mine.with_columns(clock.utc(mine["stamp"].fill_null("")).alias("ts_utc"))
-        device = (
-            pl.when(pl.col("total").is_not_null()).then(pl.lit("components")).when(pl.col("about") == "RAM").then(pl.lit("dram"))
-            .when(pl.col("about").str.contains("GPU")).then(pl.lit("gpu")).otherwise(pl.lit("cpu"))
-        )  # fmt: skip
-        mine = mine.with_columns(device=device, row=pl.col("line"))
-        energies = mine.select(
-            "row", "line", "device", "ts_utc", quantity=pl.lit("energy_counter_j"), header=pl.lit("Energy consumed"),
-            unit=pl.lit("kWh"), raw=pl.coalesce("energy", "total"),
-        )  # fmt: skip
-        powers = mine.filter(pl.col("power").is_not_null()).select(
-            "row",
-            "line",
-            "device",
-            "ts_utc",
-            quantity=pl.lit("reported_power_w"),
-            header=pl.lit("Power"),
-            unit=pl.lit("W"),
-            raw="power",
-        )
-        readings, rejects = entries.gather(pl.concat([energies, powers]), _SCOPES, never_zero=False)
+        rest, mine = lines.filter(~speaks), lines.filter(speaks)
+        mine = mine.with_columns(clock.utc(mine["stamp"].fill_null("")).alias("ts_utc"), row=pl.col("line"))
+        readings, rejects = entries.gather(_cells(mine), _SCOPES, never_zero=False)
         fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in told]
         told |= set(fresh)
         odd = table.whole_lines(rest.filter(pl.col("stamp").is_null()).select("line", raw="text"), "foreign-line")
@@ -77,6 +50,34 @@ def _parse(log: Log) -> Iterator[Part]:
         "The tracker's own account: energies since its start. Memory, and processors without a counter, are models, not measurements. "
         "Its emissions.csv of the same run says the same; only one of the two is to be in a study.", {},
     ),))  # fmt: skip
+
+
+def _taken_apart(block: Block) -> pl.DataFrame:
+    """Return the lines of a block with what they hold: stamp, what an energy is about, energy, power, sum, device."""
+    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
+    text = pl.col("text")
+    lines = lines.with_columns(
+        stamp=text.str.extract(_LINE, 1), about=text.str.extract(_ENERGY, 1), energy=text.str.extract(_ENERGY, 2),
+        power=text.str.extract(_POWER, 1), total=text.str.extract(_TOTAL, 1),
+    )  # fmt: skip
+    return lines.with_columns(
+        device=pl.when(pl.col("total").is_not_null()).then(pl.lit("components"))
+        .when(pl.col("about") == "RAM").then(pl.lit("dram"))
+        .when(pl.col("about").str.contains("GPU")).then(pl.lit("gpu")).otherwise(pl.lit("cpu"))
+    )  # fmt: skip
+
+
+def _cells(mine: pl.DataFrame) -> pl.DataFrame:
+    """Return the energies and powers of lines one below the other, as text."""
+    energies = mine.select(
+        "row", "line", "device", "ts_utc", quantity=pl.lit("energy_counter_j"), header=pl.lit("Energy consumed"),
+        unit=pl.lit("kWh"), raw=pl.coalesce("energy", "total"),
+    )  # fmt: skip
+    powers = mine.filter(pl.col("power").is_not_null()).select(
+        "row", "line", "device", "ts_utc", quantity=pl.lit("reported_power_w"), header=pl.lit("Power"), unit=pl.lit("W"), raw="power",
+    )  # fmt: skip
+    return pl.concat([energies, powers])
 
 
 ADAPTER = Adapter(
