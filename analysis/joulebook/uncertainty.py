@@ -63,7 +63,8 @@ def noise_j(stretches: Stretches) -> float:
     total = float(stretches.variance_j2.sum())
     if total <= 0:
         return 0.0
-    effective = total**2 / float(np.dot(stretches.variance_j2, stretches.variance_j2))
+    shares = stretches.variance_j2 / total  # squares of the variances themselves can vanish below the smallest double
+    effective = 1 / float(np.dot(shares, shares))
     # Differences that share a reading are worth two thirds of independent ones.
     return float(stats.t.ppf(0.975, max(2.0, 2 * effective / 3))) * math.sqrt(total)
 
