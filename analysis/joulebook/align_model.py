@@ -21,6 +21,9 @@ HAC_LAGS = 8
 STRETCHES = 16
 """Stretches of the log whose own shifts are compared with the common one."""
 
+ALIKE = 2.5
+"""Two logs are of one pace when their periods differ by less than this factor."""
+
 PLACES = 3
 """Places of a log that are left out one after the other to see what the others tell."""
 
@@ -101,11 +104,11 @@ def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: fl
         system = _system(c, slow, sensor, Map(shift_s, drift, anchor_s))
         if system is None:
             return None
-        y, linear, moved = system
+        y, linear, moved, between = system
         coef = _least(linear, y)
         if step in WHITENED:
-            noise = align_noise.estimate(y - linear @ coef, slow)
-        move = _move(*(align_noise.white(a, noise) for a in (y, linear, moved)), floor_s=floor)
+            noise = align_noise.estimate(y - linear @ coef, slow, between)
+        move = _move(*(align_noise.white(a, noise, between) for a in (y, linear, moved)), floor_s=floor)
         best = (shift_s, drift, float(coef[0]))
         jump = float(np.clip(move[0], -limit, limit))
         small = max(1e-3 * fast.period_s, 1e-4 * slow.period_s)
@@ -115,8 +118,11 @@ def fit(fast: Signal, slow: Signal, sensor: Sensor, *, shift_s: float, drift: fl
     return _report(c, slow, sensor, Map(shift_s, drift, anchor_s), done)
 
 
-def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Floats, Floats] | None:
-    """Return readings, linear regressors (prediction, 1, time) and derivatives to shift and drift, where known."""
+def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Floats, Floats, Floats] | None:
+    """Return readings, linear regressors (prediction, 1, time) and derivatives to shift and drift, where known.
+
+    And how far each prediction lies between two samples of the fast log, 0 on one and 1 half-way.
+    """
     x = slow.time_s - at.anchor_s
     u = slow.time_s + at.shift_s + at.drift * x
     h = 0.5 * c.period_s
@@ -134,7 +140,17 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     scale = max(float(np.ptp(x)), 1.0)
     linear = np.column_stack([f - f.mean(), np.ones_like(f), x / scale])
     gain = _least(linear, y)[0]
-    return y, linear, gain * np.column_stack([slope, slope * x])
+    return y, linear, gain * np.column_stack([slope, slope * x]), _between(c, slow, u[keep])
+
+
+def _between(c: Curve, slow: Signal, u: Floats) -> Floats:
+    """Return how far times lie between samples of the fast log: 0 on one, 1 half-way; nothing where that is no matter.
+
+    A log of the same pace cannot tell the other one what happened between two of its own samples.
+    """
+    if slow.kind == COUNTER or slow.period_s >= ALIKE * c.period_s:
+        return align_noise.NOWHERE
+    return np.asarray(np.sin(np.pi * np.interp(u, c.time_s, np.arange(c.time_s.size))) ** 2)
 
 
 def _least(design: Floats, y: Floats) -> Floats:
@@ -169,15 +185,17 @@ def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) ->
     system = _system(c, slow, sensor, at)
     if system is None:
         return None
-    y, linear, moved = system
+    y, linear, moved, between = system
     coef = _least(linear, y)
     rest = y - linear @ coef
-    noise = align_noise.estimate(rest, slow)
-    wy, wl, wm = (align_noise.white(a, noise) for a in (y, linear, moved))
+    noise = align_noise.estimate(rest, slow, between)
+    wy, wl, wm = (align_noise.white(a, noise, between) for a in (y, linear, moved))
     design = np.column_stack([wl, wm])
     coef = _least(wl, wy)
     r = wy - wl @ coef
     none = wy - wl[:, 1:] @ _least(wl[:, 1:], wy)
+    apart = y - linear[:, 1:] @ _least(linear[:, 1:], y)
+    apart = align_noise.white(apart, align_noise.estimate(apart, slow, align_noise.NOWHERE))
     n = r.size
     rss, rss0 = float(r @ r) or 1e-30, float(none @ none) or 1e-30
     d = wm[:, 0]
@@ -187,7 +205,7 @@ def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) ->
     centre = float(weight @ x) if x.size == d.size else 0.0
     spread = float(np.sqrt(weight @ (x - centre) ** 2)) if x.size == d.size else 0.0
     return Fit(
-        *at, float(coef[0]), _covariance(design, r), n / 2 * np.log(max(rss0 / rss, 1.0)), n,
+        *at, float(coef[0]), _covariance(design, r), n / 2 * np.log(max(float(np.mean(apart**2)) * n / rss, 1.0)), n,
         power**2 / max(float((d**4).sum()), 1e-300), spread, float(np.std(rest)), max(0.0, 1 - rss / rss0), sensor,
         converged, *_local(d, r, float(np.sqrt(rss / n))), *_beyond(wl[:, 0], r, float(coef[0])),
     )  # fmt: skip

@@ -24,23 +24,62 @@ POINT_FLOOR, MEAN_FLOOR, LAG_FLOOR = 0.15, 0.03, 0.02
 """Errors of the model itself: shares of the fast period for point samples and for means, and of the time constant."""
 
 
+LEAST_SIZED, LEAST_BETWEEN = 200, 0.1
+"""Fewest residuals, and least spread of their places between samples, from which the growth between samples is told."""
+
+MOST_GROWTH = 100.0
+"""Largest such growth: a few rows must not outweigh all others."""
+
+NOWHERE: Floats = np.zeros(0)
+"""Places between samples where they are no matter."""
+
+
 @dataclass(frozen=True)
 class Noise:
-    """How residuals hang together: tridiagonal covariance of a counter's rounding, then an autoregression."""
+    """How residuals spread and hang together.
+
+    How many times larger their variance is half-way between samples of the fast log, the tridiagonal covariance of a
+    counter's rounding, then an autoregression.
+    """
 
     main: float
     beside: float
     ar: Floats
+    growth: float = 1.0
 
 
-def estimate(r: Floats, slow: Signal) -> Noise:
-    """Estimate the noise of residuals.
+def estimate(r: Floats, slow: Signal, between: Floats) -> Noise:
+    """Estimate the noise of residuals, and how it grows between samples of the fast log.
 
     The rounding of a counter enters two differences with opposite signs: its part of the covariance is known, and
     only what remains is estimated.
     """
     first = rounding(r, slow) if slow.kind == COUNTER else Noise(1.0, 0.0, np.zeros(0))
-    return replace(first, ar=_autoregression(white(r, first)))
+    first = replace(first, growth=_growth(r, between))
+    return replace(first, ar=_autoregression(white(r, first, between)))
+
+
+def _growth(r: Floats, between: Floats) -> float:
+    """Return how many times larger the variance of residuals is half-way between samples than on one.
+
+    Without it a fit would rather lay the samples of both logs on each other all along than where they belong.
+    """
+    if between.size < LEAST_SIZED or np.std(between) < LEAST_BETWEEN:
+        return 1.0
+    design = np.column_stack([1 - between, between])
+    mean = float(r @ r) / r.size
+    on, among = mean, mean
+    for _ in range(3):
+        weighted = design / (design @ [on, among])[:, None] ** 2
+        on, among = np.linalg.solve(design.T @ weighted, weighted.T @ r**2)
+        on, among = max(float(on), mean / MOST_GROWTH), max(float(among), mean / MOST_GROWTH)
+    return float(np.clip(among / on, 1.0, MOST_GROWTH))
+
+
+def _size(noise: Noise, between: Floats) -> Floats:
+    """Return the relative size of residuals, their logarithms around nothing, so that likelihoods compare."""
+    size = np.sqrt(1 + (noise.growth - 1) * between)
+    return np.asarray(size / np.exp(np.mean(np.log(size))))
 
 
 def rounding(r: Floats, slow: Signal) -> Noise:
@@ -84,8 +123,10 @@ def _uncoupled(a: Floats, main: float, beside: float) -> Floats:
     return out
 
 
-def white(a: Floats, noise: Noise) -> Floats:
+def white(a: Floats, noise: Noise, between: Floats = NOWHERE) -> Floats:
     """Whiten along the first axis; the first samples, which lack a past, are dropped."""
+    if noise.growth > 1:
+        a = (a.T / _size(noise, between)).T
     if noise.beside != 0:
         a = np.asarray(_uncoupled(a.reshape(a.shape[0], -1), noise.main, noise.beside)).reshape(a.shape)
     k = noise.ar.size

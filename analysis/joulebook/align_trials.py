@@ -8,12 +8,9 @@ import numpy as np
 
 from joulebook import align_curve, align_model, align_noise
 from joulebook.align_curve import Sensor
-from joulebook.align_model import Fit
+from joulebook.align_model import ALIKE, Fit
 from joulebook.align_search import Candidates
 from joulebook.align_signal import COUNTER, INSTANT, Floats, Signal
-
-ALIKE = 2.5
-"""Two logs are of one pace when their periods differ by less than this factor."""
 
 SLOWER = 1.5
 """From this ratio of periods on, a window shorter than the slower log's period can be told from the whole of it."""

@@ -51,7 +51,16 @@ class Taken:
 
 def take(log: Log, adapter: Adapter, store: Store, source_id: int, count: tally.Tally, progress: Progress) -> Taken:
     """Write the rows of a source as its adapter yields them; return the rest of what it said."""
-    taken, told = Taken(count), 0
+    taken = Taken(count)
+    with store.appending():
+        _take_parts(log, adapter, store, source_id, taken, progress)
+    return taken
+
+
+def _take_parts(
+    log: Log, adapter: Adapter, store: Store, source_id: int, taken: Taken, progress: Progress
+) -> None:
+    told = 0
     for part in ahead(gathered(map(_in_file_order, adapter.parse(log)))):
         taken.lines += part.lines
         taken.channels.update({c.device: c for c in part.channels})
@@ -59,14 +68,13 @@ def take(log: Log, adapter: Adapter, store: Store, source_id: int, count: tally.
         taken.findings += part.findings
         taken.rejects += _write(part, source_id, store)
         if part.readings is not None and part.readings.height:
-            count.add(part.readings)
+            taken.count.add(part.readings)
             taken.spans |= (
                 "span_s" in part.readings.columns and part.readings["span_s"].null_count() < part.readings.height
             )
         passed = log.passed.bytes
         progress(log.name, passed - told)
         told = passed
-    return taken
 
 
 def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
