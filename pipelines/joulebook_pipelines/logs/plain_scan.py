@@ -27,9 +27,9 @@ _DAYS_BEFORE_1970 = 719_468  # from 0000-03-01, where the count of days begins
 
 
 @njit(nogil=True, cache=True)
-def _byte(data: np.ndarray, at: int) -> np.uint8:
+def _byte(data: np.ndarray, at: int) -> int:
     """Return a byte; a place without sign spares the question whether to count from the end, a quarter of all the time."""
-    return data[np.uint64(at)]
+    return int(data[np.uint64(at)])
 
 
 @njit(nogil=True, cache=True)
