@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.logs import bare_rows, clues, prefixes
+from joulebook_pipelines.logs import bare_rows, clues, prefixes, topics
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
@@ -88,6 +88,8 @@ def _behind_prefix(head: Head, found: list[Adapter]) -> Adapter | None:
     """
     if any(a.name not in TABLES for a in found):
         return None
+    if not found and topics.find(head) and (table := _one_table(topics.plain(head), found)) is not None:
+        return _through(table, topics.objects)
     if (prefix := prefixes.find(head)) is not None:
         inner = prefixes.without(head, prefix)
         if _has_time(inner) and (table := _one_table(inner, found)) is not None:

@@ -79,3 +79,28 @@ def test_without_titles_the_only_cell_in_watts_is_the_power(tmp_path: Path) -> N
 def test_without_titles_nothing_is_guessed(tmp_path: Path, row: str) -> None:
     with pytest.raises(LogRefusedError, match=r"columns = \{"):
         _read(tmp_path, "".join(row.format(t=t, g=g, p=p) + "\n" for t, g, p in ROWS))
+
+
+def test_messages_of_topics_name_their_plugs(tmp_path: Path) -> None:
+    """Half of the lines of ``mosquitto_sub -v`` speak of the bridge; a plug's own word for its unit is that of its manual."""
+    lines = [
+        '2026-03-02T10:00:00+0100 zigbee2mqtt/plug-a {"linkquality":100,"power":101.5,"state":"ON"}',
+        '2026-03-02T10:00:00+0100 zigbee2mqtt/plug-b {"linkquality":87,"power":203,"state":"ON"}',
+        "2026-03-02T10:00:05+0100 zigbee2mqtt/bridge/state online",
+        '2026-03-02T10:00:10+0100 zigbee2mqtt/plug-a {"linkquality":100,"power":103.5,"state":"ON"}',
+        '2026-03-02T10:00:10+0100 zigbee2mqtt/plug-a {"linkquality":100,"power":1',
+    ]
+    readings = _read(tmp_path, "\n".join(lines) + "\n")
+    assert _means(readings) == {"plug-a": 102.5, "plug-b": 203.0}
+    assert readings["ts_utc"].dt.strftime("%T").to_list() == ["09:00:00", "09:00:00", "09:00:10"]
+    assert sorted(readings["line"].to_list()) == [1, 2, 4]
+
+
+def test_a_message_with_its_own_time_keeps_it(tmp_path: Path) -> None:
+    text = "".join(
+        f'tele/plug7/SENSOR {{"Time":"2026-03-02T10:00:0{i}","ENERGY":{{"Power":10{i},"Voltage":230}}}}\n'
+        for i in range(3)
+    )
+    readings = _read(tmp_path, text)
+    assert _means(readings) == {"plug7": 101.0}
+    assert readings["ts_utc"].dt.second().to_list() == [0, 1, 2]

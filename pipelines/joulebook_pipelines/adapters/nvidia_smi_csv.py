@@ -12,6 +12,7 @@ from joulebook import rules
 from joulebook_pipelines.logs import (
     boards,
     cells,
+    dialect,
     nvidia_cards,
     nvidia_doubts,
     nvidia_query,
@@ -200,7 +201,7 @@ def _parse(log: Log) -> Iterator[Part]:
     )
     first = 0 if header_at is None else header_at + 1
     at = layout.names.index(layout.time)
-    split = [line.split(",") for line in log.head.lines[first : first + 200]]
+    split = [dialect.split_line(line, ",") for line in log.head.lines[first : first + 200]]
     sample = [r for r in split if len(r) == len(layout.names) and re.match(r"\s*\"?\d", r[at])]
     samples = [r[at] for r in sample]
     if not samples:

@@ -11,7 +11,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, dialect, run_rows, run_titles, table, work
+from joulebook_pipelines.logs import cells, dialect, json_records, run_rows, run_titles, table, work
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.run_titles import Columns, Spent
 from joulebook_pipelines.logs.table import Field
@@ -49,6 +49,8 @@ def _keys(head: Head) -> list[str] | None:
         first = json.loads(match[0])
     except (ValueError, RecursionError):
         return None
+    if match.start() and json_records.is_lines(head):  # an object within the first line's is no run
+        return None
     return list(first) if run_titles.is_run_table(list(first)) else None
 
 
@@ -77,9 +79,10 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _of_json(log: Log, text: str) -> tuple[list[str], pl.DataFrame]:
-    """Return titles and rows of a JSON list of runs."""
+    """Return titles and rows of a JSON list of runs, or of one run a line."""
     try:
-        document = json.loads(text)
+        lines = [line for line in text.split("\n") if line.strip()] if json_records.is_lines(log.head) else []
+        document = json.loads("[" + ",".join(lines) + "]" if len(lines) > 1 else text)
     except (ValueError, RecursionError) as error:
         raise LogRefusedError(f"{log.name}: is not a whole JSON document ({error}); export it again") from None
     inner = document.values() if isinstance(document, dict) else [document]
@@ -87,9 +90,10 @@ def _of_json(log: Log, text: str) -> tuple[list[str], pl.DataFrame]:
     if not rows:
         raise LogRefusedError(f"{log.name}: has no list of runs, each an object with its energy or power")
     titles = list(dict.fromkeys(str(k) for row in rows for k, v in row.items() if not isinstance(v, dict | list)))
+    numbers = [i for i, line in enumerate(text.split("\n"), 1) if line.strip()] if lines[1:] else [1] * len(rows)
     told = [
-        (1, *(None if (v := row.get(t)) is None or isinstance(v, dict | list) else str(v) for t in titles))
-        for row in rows
+        (at, *(None if (v := row.get(t)) is None or isinstance(v, dict | list) else str(v) for t in titles))
+        for at, row in zip(numbers, rows, strict=True)
     ]
     schema = {"line": pl.Int64, **{f"c{i}": pl.String for i in range(len(titles))}}
     return titles, pl.DataFrame(told, schema=schema, orient="row")

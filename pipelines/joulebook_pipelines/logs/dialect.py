@@ -195,5 +195,5 @@ def _units_in_cells(rows: Sequence[Sequence[str]], titles: Sequence[str]) -> tup
 
 
 def _is_unit_row(row: list[str], width: int) -> bool:
-    said = [c.strip("[]() ") for c in row if c]
+    said = [bare for c in row if (bare := c.strip("[]() "))]
     return len(row) == width and bool(said) and all(c.lower() in _UNITS or c in {"-", "--"} for c in said)

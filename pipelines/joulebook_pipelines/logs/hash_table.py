@@ -31,8 +31,8 @@ class Header:
 
 
 def words(line: str) -> list[str]:
-    """Return the words of a header line in lower case, without its sign."""
-    return line.strip().lstrip("#").lower().split()
+    """Return the words of a header line in lower case, without its sign; ``--format csv`` puts commas between them."""
+    return line.strip().lstrip("#").lower().replace(",", " ").split()
 
 
 def is_units(line: str) -> bool:
@@ -51,7 +51,7 @@ def first(lines: Sequence[str]) -> Header | None:
 
 def header(names: str, below: str) -> Header:
     """Return the header of two lines."""
-    found, units = words(names), below.strip().lstrip("#").split()
+    found, units = words(names), below.strip().lstrip("#").replace(",", " ").split()
     return Header(tuple(found), tuple(units) if len(units) == len(found) else ("",) * len(found))
 
 
@@ -108,7 +108,7 @@ class Splitter:
 
     def _takes_over(self, made: Header, current: Header, row: str) -> bool:
         """Tell whether a header is another one, not the one in force with a word spoilt; ``row`` is the line behind it."""
-        width, words_ = len(made.names), len(row.split())
+        width, words_ = len(made.names), len(row.replace(",", " ").split())
         if width == len(current.names):
             differing = sum(a != b for a, b in zip(made.names, current.names, strict=True))
             return differing == 0 or differing > SPOILT_WORDS
@@ -118,13 +118,13 @@ class Splitter:
         names = [f"c{i}" for i in range(width)]
         text = pl.col("raw").str.strip_chars()
         if self._rest:
-            pattern = r"^" + r"(\S+)\s+" * (width - 1) + r"(.*)$"
+            pattern = r"^" + r"(\S+?),?\s+" * (width - 1) + r"(.*)$"
             parts = rows.with_columns(text.str.extract_groups(pattern).struct.rename_fields(names).alias("_s")).unnest(
                 "_s"
             )
             regular = pl.col("c0").is_not_null()
             return table.Raw(parts.filter(regular), parts.filter(~regular))
-        parts = rows.with_columns(_s=text.str.replace_all(r"\s+", " ").str.split(" "))
+        parts = rows.with_columns(_s=text.str.replace_all(r"[\s,]+", " ").str.split(" "))
         regular = pl.col("_s").list.len() == width
         cells = [pl.col("_s").list.get(i, null_on_oob=True).alias(n) for i, n in enumerate(names)]
         good = parts.filter(regular).with_columns(cells).drop("_s")

@@ -23,9 +23,16 @@ _UNITS = {
     "all_power": "W", "cpu_power": "W", "gpu_power": "W", "ane_power": "W", "sys_power": "W", "ram_power": "W", "gpu_ram_power": "W",
 }  # fmt: skip
 
+_FIRST_SHELLY = {"power": "W", "total": "Wmin", "reactive": "var", "voltage": "V"}
+"""Shelly's first generation counts watt-minutes."""
+
+_ZIGBEE = {"power": "W", "energy": "kWh", "voltage": "V", "current": "A"}
+"""As zigbee2mqtt lists them for every plug."""
+
 _MARKS = {
     "ENERGY.": ("ENERGY.Power",), "emeter.": ("err_code", "power", "voltage", "current", "total"), "shelly": ("apower", "aenergy.total"),
-    "tracker": ("nvidia_draw_absolute",), "mac": ("all_power", "ane_power"),
+    "zigbee": ("linkquality", "power"),
+    "shelly1": ("power", "is_valid", "total", "timestamp"), "tracker": ("nvidia_draw_absolute",), "mac": ("all_power", "ane_power"),
 }  # fmt: skip
 """Members that tell whose record it is."""
 
@@ -57,6 +64,10 @@ def titles(names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
             unit = _UNITS.get(name, "")
         elif "emeter." in tools:
             unit = _UNITS.get(f"emeter.{name}", "")
+        elif "shelly1" in tools:
+            unit = _FIRST_SHELLY.get(name, "")
+        elif "zigbee" in tools:
+            unit = _ZIGBEE.get(name, "")
         elif tools:
             unit = _UNITS.get(name, "")
         told.append(("" if _IGNORED.match(name) else renamed.get(name, name) if unit else name, unit))

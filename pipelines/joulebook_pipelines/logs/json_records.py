@@ -73,17 +73,25 @@ def first(head: Head, knows: Knows) -> dict[str, str] | None:
 
 def is_lines(head: Head) -> bool:
     """Tell whether the file has an object a line."""
-    line = next((line for line in head.lines if line.strip()), "").strip()
+    lines = [line for line in head.lines if line.strip()]
+    line = lines[0].strip() if lines else ""
     if not line.startswith("{"):
         return False
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return False
-    # An object whose time is a list is a table by columns.
+    # An object whose time is a list is a table by columns; a lone one around a list of timed objects is their document.
     return isinstance(found, dict) and not any(
-        isinstance(v, list) and meaning(k).role == "time" for k, v in found.items()
+        isinstance(v, list) and (meaning(k).role == "time" or (len(lines) == 1 and _are_timed(v)))
+        for k, v in found.items()
     )
+
+
+def _are_timed(values: list[Any]) -> bool:
+    """Tell whether a list holds several objects that have a time each."""
+    objects = [v for v in values[:3] if isinstance(v, dict)]
+    return len(objects) > 1 and all(any(meaning(k).role == "time" for k in o) for o in objects)
 
 
 def flat(record: dict[str, Any]) -> dict[str, str]:

@@ -8,21 +8,15 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs import stamp_spellings, stamps
 from joulebook_pipelines.logs.contract import Block, Log
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_NAMES = f"((?i:{'|'.join(_MONTHS)}))[a-z]*"
-_DAY_FIRST = rf"^(\d{{1,2}})[-/. ]{_NAMES}\.?,?[-/. ](\d{{4}})(.*)$"
-_MONTH_FIRST = rf"^{_NAMES}\.? (\d{{1,2}}),? (\d{{4}}),?(.*)$"
-_ZONE = r"^(.*(?:\d|[AaPp][Mm]))\s+(?:[A-FH-Z][A-Z]{1,3}T|MSK)$"
-_WORDS = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|[A-Z]{3,4}$"
-MONTH = r"^(\d{4})[-/](\d{2})$"
-"""A month as a stamp; it becomes the first of it."""
-
 _APOSTROPHE = r"(\d)['’](\d{3})"
+_BLANK = r"(\d)[ \u{A0}\u{2009}\u{202F}](\d{3})"
+_WITH_BLANKS = r"^\s*[+-]?\d{1,3}(?:[ \u{A0}\u{2009}\u{202F}]\d{3})+(?:[.,]\d*)?\s*[A-Za-zµ]*$"
+"""Thousands as French, Polish, Russian and Swedish locales write them."""
 
 
 @dataclass(frozen=True)
@@ -87,34 +81,22 @@ def rows(log: Log, written: Dialect) -> Iterator[Block]:
 def stamp_text(raw: pl.DataFrame, layout: Layout) -> pl.Series:
     """Return the text of the stamps: one column, or date and time of day together."""
     parts = [pl.col(c).fill_null("").str.strip_chars(' "') for c in layout.time]
-    return plain_stamps(raw.select(pl.concat_str(parts, separator=" ").str.strip_chars().alias("stamp")).to_series())
-
-
-def plain_stamps(text: pl.Series) -> pl.Series:
-    """Return stamps with months as numbers and without the short name of a zone, which names no zone for sure.
-
-    Examples
-    --------
-    >>> plain_stamps(pl.Series(["15-Mar-2026 10:00:00", "Mar 5, 2026 10:00:00 PM", "2026-03-02 10:00:00 CET"])).to_list()
-    ['2026-03-15 10:00:00', '2026-03-05 10:00:00 PM', '2026-03-02 10:00:00']
-    """
-    if text.head(2_000).str.contains(MONTH).any():
-        text = text.str.replace(MONTH, "${1}-${2}-01")
-    if not text.head(2_000).str.contains(_WORDS).any():
-        return text
-    told = text.str.replace(_ZONE, "${1}")
-    for pattern, order in ((_DAY_FIRST, "${3}-<${2}>-0${1}${4}"), (_MONTH_FIRST, "${3}-<${1}>-0${2}${4}")):
-        told = told.str.replace(pattern, order)
-    told = told.str.replace(r"^(\d{4}-<[A-Za-z]{3}>-)0(\d\d)", "${1}${2}")
-    for number, month in enumerate(_MONTHS, 1):
-        told = told.str.replace(f"<(?i:{month})>", f"{number:02d}")
-    return told
+    return stamp_spellings.plain(
+        raw.select(pl.concat_str(parts, separator=" ").str.strip_chars().alias("stamp")).to_series()
+    )
 
 
 def plain_cells(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the cells without apostrophes between thousands, as Swiss locales write them."""
-    with_mark = [c for c in frame.columns if frame[c].dtype == pl.String and frame[c].str.contains(_APOSTROPHE).any()]
-    return frame.with_columns(pl.col(c).str.replace_all(_APOSTROPHE, "${1}${2}") for c in with_mark)
+    """Return the cells without apostrophes or blanks between thousands."""
+    texts = [c for c in frame.columns if frame[c].dtype == pl.String]
+    swiss = [c for c in texts if frame[c].str.contains(_APOSTROPHE).any()]
+    frame = frame.with_columns(pl.col(c).str.replace_all(_APOSTROPHE, "${1}${2}") for c in swiss)
+    wide = [c for c in texts if frame[c].str.contains(_WITH_BLANKS).any()]
+    # Twice, as two groups share the digits between them.
+    closed = {c: pl.col(c).str.replace_all(_BLANK, "${1}${2}").str.replace_all(_BLANK, "${1}${2}") for c in wide}
+    return frame.with_columns(
+        pl.when(pl.col(c).str.contains(_WITH_BLANKS)).then(e).otherwise(c).alias(c) for c, e in closed.items()
+    )
 
 
 def naive_stamps(text: pl.Series, found: Understood, date: str | None) -> pl.Series:

@@ -7,11 +7,21 @@ from dataclasses import replace
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, decimals, dialect, meter_columns, meter_mapping, meter_spans, stamps, table
+from joulebook_pipelines.logs import (
+    cells,
+    decimals,
+    dialect,
+    meter_columns,
+    meter_mapping,
+    meter_spans,
+    stamp_spellings,
+    stamps,
+    table,
+)
 from joulebook_pipelines.logs.contract import Block, Log, LogRefusedError
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
-from joulebook_pipelines.logs.meter_form import MONTH, Understood, plain_cells, prepared, rows, stamp_text
+from joulebook_pipelines.logs.meter_form import Understood, plain_cells, prepared, rows, stamp_text
 
 SAMPLE_LINES = 2_000
 """Lines from which the forms of stamps, numbers and energies are learnt."""
@@ -24,6 +34,9 @@ LONGEST_STEP_DAYS = 0.0105
 
 MOST_OF_ONE_HOST = 2
 """From this many hosts in a table on, the host is part of the name of each device."""
+
+_DATE_ONLY = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})$"
+_CLOCK_ONLY = r"^\d{1,2}[:.]\d{2}([:.]\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$"
 
 _TIME_UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 6e7, "h": 3.6e9}
 
@@ -56,6 +69,7 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
             f"{log.name}: has a time but nothing that is a power or an energy with a unit; name the column: "
             'columns = { time = "…", power_w = "…" } and units = { power_w = "W" }'
         )
+    layout = _with_clock(sample, layout, written)
     text = stamp_text(sample, layout)
     known = text.drop_nulls().str.strip_chars().to_list()
     like = [t for t in known if any(ch.isdigit() for ch in t)]
@@ -82,12 +96,25 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
     return meter_spans.decide(log, found, sample)
 
 
+def _with_clock(sample: pl.DataFrame, layout: Layout, written: Dialect) -> Layout:
+    """Return the layout with the column of the times of day, where the stamps are dates only and no title says more."""
+    if len(layout.time) != 1 or layout.end is not None:
+        return layout
+    dates = sample[layout.time[0]].str.strip_chars(' "')
+    if not dates.str.contains(_DATE_ONLY).all() or dates.n_unique() == len(dates):
+        return layout
+    taken = {*layout.time, layout.device, layout.host, layout.value, layout.unit, *(f.column for f in layout.fields)}
+    for column in (n for n in written.names if n not in taken):
+        if sample[column].str.strip_chars(' "').str.contains(_CLOCK_ONLY).all():
+            return replace(layout, time=(layout.time[0], column))
+    return layout
+
+
 def _months(sample: pl.DataFrame, layout: Layout) -> bool:
     """Tell whether the stamps are months."""
     if len(layout.time) != 1 or layout.end is not None:
         return False
-    texts = sample[layout.time[0]].str.strip_chars(' "')
-    return bool(texts.str.contains(MONTH).sum() * 2 > len(texts))
+    return stamp_spellings.is_month(sample[layout.time[0]].str.strip_chars(' "'))
 
 
 def _refuse_day_numbers(log: Log, like: list[str]) -> None:

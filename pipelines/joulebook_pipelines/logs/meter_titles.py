@@ -7,14 +7,14 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from joulebook_pipelines.logs import cells
+from joulebook_pipelines.logs import cells, title_words
 
 _TIME = {
     "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc",
-    "horodatage", "fecha", "tijd", "tijdstip", "when", "logged", "measured", "changed",
+    "horodatage", "tijd", "tijdstip", "when", "logged", "measured", "changed",
 }  # fmt: skip
-_DATE = {"date", "datum", "dato", "data", "jour", "day", "tag"}  # fmt: skip
-_CLOCK = {"uhrzeit", "heure", "hora", "klokkeslett"}  # fmt: skip
+_DATE = {"date", "datum", "dato", "data", "jour", "day", "tag", "fecha", "pvm", "päivämäärä"}  # fmt: skip
+_CLOCK = {"uhrzeit", "heure", "hora", "ora", "klokkeslett", "godzina", "kello", "hour", "stunde"}  # fmt: skip
 _START = {"start", "from", "von", "begin", "beginn", "since"}  # fmt: skip
 _END = {"end", "to", "bis", "until", "ende", "stop"}  # fmt: skip
 _OTHER_TIMES = {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}
@@ -56,9 +56,15 @@ _FILLER = {
     "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average",
     "mean", "current", "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges",
     "value", "readings", "of", "act", "wirk", "momentan", "aktuelle", "aktuell", "global", "total", "sum", "gesamt",
-    "all", "overall", "summe", "mittel", "per", "delta",
+    "all", "overall", "summe", "mittel", "per", "delta", "apower", "aenergy", "emeter", "get", "realtime", "tot", "sigma",
 }  # fmt: skip
-_TOTAL = {"total", "sum", "gesamt", "all", "overall", "summe"}
+_TOTAL = {
+    "total", "sum", "gesamt", "all", "overall", "summe", "ges", "tot", "sigma",
+}  # fmt: skip
+_SUM = re.compile(r"^(?:p|wp|wh|s|q)(?:sum|tot|total|ges|sigma)$")
+_ELEMENT = re.compile(r"^(?:p|u|v|i|s|q|pf|wp|wh|urms|irms|vrms|arms)(\d)$")
+"""What power analysers call the quantities of one wiring element: ``U1``, ``I1``, ``P1``, ``WP1``."""
+
 _NOT_A_READING = {
     "max", "maximum", "min", "minimum", "std", "stddev", "peak", "rated", "nominal", "co2", "cost", "price", "carbon",
     "emissions",
@@ -80,6 +86,9 @@ _SECONDARY = {
 _BY_FAMILY = (
     "power_w", "energy_j", "apparent_power_va", "reactive_power_var", "voltage_v", "current_a", "temperature_c",
 )  # fmt: skip
+_SYMBOLS = {"i", "u", "s", "q", "lambda", "temp", "urms", "irms"}
+"""Letters that name a quantity and no place."""
+
 _PLAUSIBLE = re.compile(r"^[\w .,()\[\]/%°µ²+&*#'φ-]{1,60}$")
 """A title is short and has no punctuation of sentences, JSON or logs."""
 
@@ -134,6 +143,7 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
     >>> meaning("n1_watts").place, meaning("psu_output_w").place
     ('n1', 'psu output')
     """
+    title = title_words.english(title)
     if not _PLAUSIBLE.match(title.strip() or "#"):
         return Meaning()
     bare, unit = _unit_apart(title.strip().strip("#").strip())
@@ -202,9 +212,15 @@ def _role_of_time(words: list[str], unit: str) -> str:
         ("clock", said & _CLOCK and not said & _DATE),
         ("date", said & _DATE and not said & (_TIME | _CLOCK)),
         ("clock", words in (["time"], ["zeit"])),
-        ("time", timed or " ".join(words) in _MONTHS),
+        ("time", timed or " ".join(words) in _MONTHS or _is_t(words, unit)),
     )  # fmt: skip
     return next((role for role, holds in roles if holds), "")
+
+
+def _is_t(words: list[str], unit: str) -> bool:
+    """Tell whether a title is the ``t`` of a plot's axis, in units of time."""
+    alone = len(words) == 1 and unit.casefold() in {"", *_TIME_UNITS}
+    return words[0] == "t" and (alone or words[1:] in (["ms"], ["s"]))
 
 
 def _role_in_long(words: list[str]) -> str:
@@ -262,12 +278,17 @@ def _quantity(words: list[str], unit: str) -> Meaning:
         words = [w for w in words if w not in _SECONDARY]
     counts = "counter" if said & _COUNTER else "interval" if said & _INTERVAL else ""
     return Meaning(
-        "quantity", quantity, unit, _place(words), bool(said & _TOTAL), counts if quantity == "energy_j" else ""
+        "quantity",
+        quantity,
+        unit,
+        _place(words),
+        bool(said & _TOTAL) or any(map(_SUM.match, words)),
+        counts if quantity == "energy_j" else "",
     )
 
 
 def _place(words: list[str]) -> str:
     """Return the words that say what a column is about."""
-    return " ".join(
-        w for w in words if w not in _FILLER | _POWER | _ENERGY | _COUNTER and w not in {"i", "u", "lambda", "temp"}
-    )
+    told = [f"element {m[1]}" if (m := _ELEMENT.match(w)) else w for w in words]
+    told = [w for w in told if not _SUM.match(w)]
+    return " ".join(w for w in told if w not in _FILLER | _POWER | _ENERGY | _COUNTER | _SYMBOLS)

@@ -141,8 +141,9 @@ def _unit_of(header: str) -> str:
 
 
 def _example(row: list[str]) -> str:
-    """Return what study.toml may say of a row: the cell in watts is the power, a small whole number the card."""
-    power = next((i for i, c in enumerate(row, 1) if re.search(r"\d\s*W\s*$", c)), len(row))
+    """Return what study.toml may say of a row: the cell in watts, or with two decimals, is the power, a small number the card."""
+    like = (r"\d\s*W\s*$", r"^\s*\d+\.\d\d\s*$")
+    power = next((i for p in like for i, c in enumerate(row, 1) if re.search(p, c)), len(row))
     card = next((i for i, c in enumerate(row, 1) if 1 < i != power and re.fullmatch(r"\s*\d{1,2}\s*", c)), 0)
     return 'time = "1", ' + (f'device = "{card}", ' if card else "") + f'power_w = "{power}"'
 

@@ -67,7 +67,7 @@ def stripped(log: Log, prefix: re.Pattern[str]) -> Iterator[Log]:
     def plain(block: Block) -> list[bytes]:
         return [pattern.sub(b"", line, count=1) for line in block.data.split(b"\n")[:-1]]
 
-    with _copied(log, plain, without(log.head, prefix)) as copy:
+    with copied(log, plain, without(log.head, prefix)) as copy:
         yield copy
 
 
@@ -140,12 +140,13 @@ def dated(log: Log) -> Iterator[Log]:
         last = str(told["now"][-1]) if told.height else last
         return [_row(t, r, titles).encode() for t, r in told.select("now", "rest").iter_rows()]
 
-    with _copied(log, rows, dated_head(log.head) or log.head) as copy:
+    with copied(log, rows, dated_head(log.head) or log.head) as copy:
         yield replace(copy, head=head_of(copy.path, log.name))
 
 
 @contextmanager
-def _copied(log: Log, change: Callable[[Block], list[bytes]], head: Head) -> Iterator[Log]:
+def copied(log: Log, change: Callable[[Block], list[bytes]], head: Head) -> Iterator[Log]:
+    """Give the file with its lines changed, as a copy that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="joulebook-") as folder:
         copy = Path(folder) / "log"
         with copy.open("wb") as file:

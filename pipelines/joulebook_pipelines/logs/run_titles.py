@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from joulebook_pipelines.logs import rapl, step_names
+from joulebook_pipelines.logs import meter_titles, rapl, step_names
 
 _RUN = (
     "run_id", "__run_id", "run_name", "run", "trial_id", "trial", "experiment_id", "experiment", "window_name", "job_id",
@@ -188,7 +188,10 @@ def is_run_table(titles: Sequence[str]) -> bool:
     found = understand(titles)
     roles = set(found.roles)
     others = (t for i, t in enumerate(found.titles) if i not in found.roles.values())
-    untimed = not roles & {"stamp", "start", "end"} and not any(_OF_INTERVAL.search(_plain(t)) for t in others)
+    # Titles of other languages name a time as well: a table with one is a log.
+    untimed = not roles & {"stamp", "start", "end"} and not any(
+        _OF_INTERVAL.search(_plain(t)) or _is_foreign_time(t) for t in others
+    )
     named = bool(roles & {"run", "batch_size", "phase", "done"}) or any(
         _plain(t).startswith(tuple(_KNOBS)) for t in titles
     )
@@ -202,6 +205,13 @@ def is_run_table(titles: Sequence[str]) -> bool:
     return untimed and (
         (named and "tokens_per_s" in roles) or (energies and (named or any(s.unit for s in found.spent)))
     )
+
+
+def _is_foreign_time(title: str) -> bool:
+    """Tell whether a title names a time in another language; English ones are in the lists above, beside durations."""
+    if meter_titles.meaning(title).role not in {"time", "date", "clock"}:
+        return False
+    return not re.search(r"time|epoch|data|day", title.casefold())
 
 
 def unknown_units(found: Columns, said: Mapping[str, str]) -> list[str]:

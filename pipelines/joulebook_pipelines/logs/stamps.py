@@ -17,7 +17,7 @@ import polars as pl
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 
 _TIME = r"[ T]\s*(\d{1,2}):(\d{2})(:(\d{2})([.,:]\d+)?)?(\s*[AaPp][Mm])?"
-_OFFSET = r"\s*(Z|[+-]\d{2}:?\d{2}|UTC|GMT)?"
+_OFFSET = r"\s*(Z|[+-]\d{2}(?::?\d{2})?|UTC|GMT)?"
 _YMD = re.compile(rf"^(\d{{4}})([-/.])(\d{{1,2}})[-/.](\d{{1,2}})({_TIME})?{_OFFSET}$")
 _XXY = re.compile(rf"^(\d{{1,2}})([-/.])(\d{{1,2}})[-/.](\d{{4}}|\d{{2}})({_TIME})?{_OFFSET}$")
 _COMPACT = re.compile(r"^(\d{8})[ T](\d{2}):(\d{2}):(\d{2})$")
@@ -167,6 +167,8 @@ def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
     pattern = form.pattern
     if form.aware and not pattern.endswith("%#z"):
         text = text.str.strip_suffix("Z")
+    if pattern.endswith("%#z"):
+        text = text.str.replace(r"\s*(?:UTC|GMT|Z)$", "+0000")
     parsed = text.str.to_datetime(pattern, time_unit="us", strict=False)
     return parsed.dt.replace_time_zone(None) if pattern.endswith("%#z") else parsed
 

@@ -37,6 +37,9 @@ LARGEST_EXPANSION = 400
 LEAST_BOMB_BYTES = 1 << 28
 """What unpacks to less than 256 MiB is no danger, however well it was packed."""
 
+_EASTERN = {"gb18030": ("时间", "日期", "功率", "电"), "shift_jis": ("日時", "時刻", "時間", "電力")}
+"""Encodings of meters from China and Japan, told by what their titles say in them; in any other they say nothing."""
+
 _MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
 
@@ -139,7 +142,9 @@ def _encoding(raw: bytes) -> str:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(raw)
     except UnicodeDecodeError:
-        return "cp1252"
+        return next(
+            (e for e, words in _EASTERN.items() if any(w in raw.decode(e, errors="ignore") for w in words)), "cp1252"
+        )
     return "utf-8"
 
 
