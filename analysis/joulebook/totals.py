@@ -6,7 +6,10 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numba import njit
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 FRAME_COLUMNS: Final = ("device", "ts_utc", "power_w")
 """Columns without which a frame is not a power frame."""
@@ -146,27 +149,46 @@ def by_tick(devices: list[pl.DataFrame], ticks: list[NDArray[np.int64]]) -> pl.D
     >>> by_tick([one, one], [np.array([3]), np.array([3])])["power_w"].to_list()
     [120.0]
     """
-    bins = np.unique(min(ticks, key=len))  # a tick that one device lacks is left out in any case
+    shortest = min(ticks, key=len)  # a tick that one device lacks is left out in any case
+    bins = shortest[np.diff(shortest, prepend=shortest[0] - 1) != 0]
     power, load, loaded, complete = (np.zeros(bins.size) for _ in range(4))
     first_us = np.full(bins.size, np.iinfo(np.int64).max)
     for rows, tick in zip(devices, ticks, strict=True):
-        at = np.minimum(np.searchsorted(bins, tick), bins.size - 1)
-        inside = bins[at] == tick
-        at = at[inside]
-        count = np.bincount(at, minlength=bins.size)
-        power += np.bincount(at, weights=rows["power_w"].to_numpy()[inside], minlength=bins.size) / np.maximum(count, 1)
-        complete += count > 0
-        begins = np.flatnonzero(np.diff(at, prepend=-1))
-        us = rows["ts_utc"].dt.timestamp("us").to_numpy()[inside][begins]
-        first_us[at[begins]] = np.minimum(first_us[at[begins]], us)
-        busy = rows["utilization_ratio"].cast(pl.Float64).fill_null(np.nan).to_numpy()[inside]
-        told = np.isfinite(busy)
-        tellers = np.bincount(at[told], minlength=bins.size)
-        load += np.bincount(at[told], weights=busy[told], minlength=bins.size) / np.maximum(tellers, 1)
-        loaded += tellers > 0
+        busy = rows["utilization_ratio"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        us, watts = rows["ts_utc"].dt.timestamp("us").to_numpy(), rows["power_w"].cast(pl.Float64).to_numpy()
+        _add(bins, tick, us, watts, busy, first_us, power, load, loaded, complete)
     kept = complete == len(devices)
     mean = np.divide(load, loaded, out=np.full(bins.size, np.nan), where=loaded > 0)
     stamps = pl.Series(first_us[kept]).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
     return pl.DataFrame({
         "tick": bins[kept], "ts_utc": stamps, "power_w": power[kept], "utilization_ratio": pl.Series(mean[kept]).fill_nan(None),
     })  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def _add(
+    bins: NDArray[np.int64], tick: NDArray[np.int64], us: NDArray[np.int64], watts: Floats, busy: Floats,
+    first_us: NDArray[np.int64], power: Floats, load: Floats, loaded: Floats, complete: Floats,
+) -> None:  # fmt: skip
+    """Add the means of one device's readings in each tick to the sums."""
+    at, i = 0, 0
+    while i < tick.size:
+        first, told, sum_w, sum_load = i, 0, 0.0, 0.0
+        while i < tick.size and tick[i] == tick[first]:
+            sum_w += watts[i]
+            if np.isfinite(busy[i]):
+                told += 1
+                sum_load += busy[i]
+            i += 1
+        while at < bins.size and bins[at] < tick[first]:
+            at += 1
+        if at == bins.size:
+            return
+        if bins[at] != tick[first]:
+            continue
+        first_us[at] = min(first_us[at], us[first])
+        power[at] += sum_w / (i - first)
+        complete[at] += 1
+        if told:
+            load[at] += sum_load / told
+            loaded[at] += 1

@@ -150,11 +150,12 @@ class PowerReads(Reads):
         A join would lose that order; and a number a row is cheaper than a text a row.
         """
         among, condition = list(devices), " and ".join(where)
-        place = "list_position(?, r.device)::usmallint" if len(among) > 1 else "1::usmallint"
+        # Asked whether the device is among several, the database joins; so each row says which one it is, or none.
+        place = "list_position(?, r.device)" if len(among) > 1 else "case when r.device = ? then 1 end"
         frame = self.sql(
-            f"""select {place} as place, r.ts_utc, {selected} r.line from {READING_ROWS} r
-            where r.source_id = ? and list_contains(?, r.device) and {condition}""",
-            [*([among] if len(among) > 1 else []), source_id, among, *params],
+            f"""select * from (select {place}::usmallint as place, r.ts_utc, {selected} r.line from {READING_ROWS} r
+            where r.source_id = ? and {condition}) where place is not null""",
+            [among if len(among) > 1 else among[0], source_id, *params],
         )
         parts = frame.partition_by("place", as_dict=True, include_key=False, maintain_order=True)
         nothing = frame.clear().drop("place")

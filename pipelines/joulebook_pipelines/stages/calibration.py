@@ -31,7 +31,7 @@ def _work(context: Context) -> Numbers:
         reference = next((s for s in REFERENCES if s in scopes), None)
         if reference is None:
             continue
-        for scope in (s for s in READINGS if s in scopes and _spoken(context, s)["span_s"].null_count()):
+        for scope in (s for s in READINGS if s in scopes and context.whole(s)["span_s"].null_count()):
             rows.append(_pair(context, host, scope, reference, numbers))
         _residual(context, mine, reference, numbers)
     context.store.replace("calibrations", pl.DataFrame(rows, schema=schema.table("calibrations").schema))
@@ -67,18 +67,12 @@ def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numb
 
 def _points(context: Context, scope: str, reference: str) -> pl.DataFrame:
     """Return steady points of both; where these show too few levels, means of equal windows of the whole log."""
-    reading, wall = (ticks.total(_spoken(context, s)) for s in (scope, reference))
+    reading, wall = (ticks.total(context.whole(s)) for s in (scope, reference))
     steady = segments.find(reading.with_columns(device=pl.lit("")), scope=scope).frame
     points = calibrate_points.from_segments(reading, wall, steady)
     if calibrate_checks.levels(points) >= LEAST_LEVELS:
         return points
     return calibrate_points.by_bin(reading, wall, every_s=WINDOW_S)
-
-
-def _spoken(context: Context, scope: str) -> pl.DataFrame:
-    return context.store.power(scope=scope, quantities=("power_w", "utilization_ratio")).filter(
-        pl.col("power_w").is_not_null()
-    )
 
 
 def _unaligned(context: Context, host: str, scopes: tuple[str, ...]) -> str:

@@ -20,8 +20,8 @@ WHOLE_LOG = "whole log"
 MARGIN_S = 120.0
 """Readings this far outside of a run are fetched to interpolate at its edges."""
 
-MOST_FETCHED = 6_000_000
-"""Readings that are kept in memory between stages: some 500 MB at most."""
+MOST_KEPT_BYTES = 800_000_000
+"""Readings that are kept in memory between stages [bytes]: a week of eight cards and a meter each second."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Context:
 
     store: Store
     study: Study
-    _fetched: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _kept: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def power(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
         """Return a run's readings of a scope; every stage that asks again is answered from memory, within bounds.
@@ -107,18 +107,29 @@ class Context:
         margin
             With those up to :data:`MARGIN_S` before and after the run, to interpolate at its edges.
         """
-        key = (run.run_id, scope)
-        if key not in self._fetched:
-            frame = self.store.power(run.run_id, scope=scope, margin_s=MARGIN_S)
-            if sum(f.height for f in self._fetched.values()) + frame.height > MOST_FETCHED:
-                self._fetched.clear()
-            self._fetched[key] = frame
-        frame = self._fetched[key]
+        frame = self._read(run.run_id, scope)
         return frame if margin else frame.filter(pl.col("ts_utc").is_between(run.start_utc, run.end_utc))
 
     def spoken(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
         """Return the readings that tell a power."""
-        return self.power(run, scope, margin=margin).filter(pl.col("power_w").is_not_null())
+        return self.power(run, scope, margin=margin).drop_nulls("power_w")
+
+    def whole(self, scope: str) -> pl.DataFrame:
+        """Return power and utilisation of a scope over the whole study, where a power is told."""
+        return self._read("", scope)
+
+    def _read(self, run_id: str, scope: str) -> pl.DataFrame:
+        """Return readings of a run, or of the whole study where ``run_id`` is empty, from memory where they are there."""
+        if (run_id, scope) in self._kept:
+            return self._kept[run_id, scope]
+        if run_id:
+            frame = self.store.power(run_id, scope=scope, margin_s=MARGIN_S)
+        else:
+            frame = self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")).drop_nulls("power_w")
+        # Stages go through the runs in the same order: what is kept first is asked for again, what comes last is not.
+        if sum(f.estimated_size() for f in self._kept.values()) + frame.estimated_size() <= MOST_KEPT_BYTES:
+            self._kept[run_id, scope] = frame
+        return frame
 
     def runs(self) -> list[Run]:
         """Return the runs, their times on the reference clock, in order of time."""

@@ -30,10 +30,10 @@ def _work(context: Context) -> Numbers:
 
 def _baseline(context: Context, host: str, scope: str, runs: list[Run]) -> baseline.Baseline:
     """Return the idle power: of the stretches that study.toml names, else of quiet time outside of runs."""
-    power = context.store.power(scope=scope, quantities=("power_w", "utilization_ratio"))
+    power = context.whole(scope)
     if "host" in power.columns and power["host"].n_unique() > 1:
         power = power.filter(pl.col("host") == host)
-    if power["power_w"].drop_nulls().len() < LEAST_READINGS:
+    if power.height < LEAST_READINGS:
         return baseline.Baseline(Estimate.refused("too few readings to look for quiet time", unit="W"), power.head(0))
     named = [i for i in context.study.idles if (i.host or host) == host]
     if named:

@@ -53,7 +53,8 @@ def _drivers(context: Context) -> Numbers:
         if mine.is_empty():
             continue
         window = mine.row(0, named=True)
-        power = context.store.power(run.run_id, scope="board", start_utc=window["start_utc"], end_utc=window["end_utc"])
+        within = pl.col("ts_utc").is_between(window["start_utc"], window["end_utc"])
+        power = context.power(run, "board", margin=True).filter(within)
         for (device,), readings in power.partition_by("device", as_dict=True, maintain_order=True).items():
             rows += _explained(run, str(device), readings, numbers)
     context.store.replace("drivers", pl.DataFrame(rows, schema=schema.table("drivers").schema))

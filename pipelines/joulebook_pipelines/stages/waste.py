@@ -102,8 +102,7 @@ def _gaps(context: Context, runs: list[Run], numbers: Numbers) -> None:
             "run_id": [r.run_id for r in mine], "start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine],
         })  # fmt: skip
         for scope in sorted({s for r in mine for s in context.scopes(r.run_id) if s in SCOPES}):
-            power = context.store.power(scope=scope, quantities=("power_w",)).filter(pl.col("power_w").is_not_null())
-            found = waste.gaps(power, frame)
+            found = waste.gaps(context.whole(scope), frame)
             for row in found.frame.iter_rows(named=True):
                 estimate = Estimate(row["energy_j"], unit="J", method=f"between this run and {row['after']}")
                 numbers.add(row["before"], scope, "gap_idle_energy_j", estimate)
