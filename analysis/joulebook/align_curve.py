@@ -92,6 +92,11 @@ class Curve:
         """Return the power at ``u`` [W]."""
         return np.interp(u, self.time_s, self.power_w, left=np.nan, right=np.nan)
 
+    def bent(self, u: Floats, bend_s: float) -> tuple[Floats, Floats]:
+        """Return times put on by a bend a quarter of the way from sample to sample, and the place there as an angle."""
+        turn = 2 * np.pi * np.interp(u, self.time_s, np.arange(self.time_s.size))
+        return u + bend_s * np.sin(turn), turn
+
     def whole(self, since: Floats, until: Floats) -> NDArray[np.bool_]:
         """Return where no gap lies in between."""
         if self.gap_s[-1] == 0:

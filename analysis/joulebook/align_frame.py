@@ -40,7 +40,7 @@ def beside(fast: Signal, slow: Signal, fit: Fit) -> pl.DataFrame:
     u = slow.time_s + fit.shift_s + fit.drift * x
     measured, stamps = slow.value, u
     before = align_curve.predict(curve, slow, fit.sensor, slow.time_s)
-    after = align_curve.predict(curve, slow, fit.sensor, u)
+    after = align_curve.predict(curve, slow, fit.sensor, curve.bent(u, fit.bend_s)[0])
     if slow.kind == COUNTER:
         step = np.diff(slow.time_s)
         measured, before, after = (np.diff(v) / step for v in (measured, before, after))

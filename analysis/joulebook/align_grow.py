@@ -46,4 +46,4 @@ def _again(fast: Signal, slow: Signal, fit: Fit, *, over: Floats) -> Fit | None:
         return None
     anchor = float(common[0] + common[-1]) / 2
     shift = fit.shift_s + fit.drift * (anchor - fit.anchor_s)
-    return align_model.fit(fast, slow, fit.sensor, shift_s=shift, drift=fit.drift, anchor_s=anchor)
+    return align_model.fit(fast, slow, fit.sensor, shift_s=shift, drift=fit.drift, anchor_s=anchor, bend_s=fit.bend_s)

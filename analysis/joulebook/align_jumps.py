@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 
 from joulebook import align_checks, align_curve, align_model, align_noise, align_rows, align_search
-from joulebook.align_model import Fit
+from joulebook.align_model import Fit, Map
 from joulebook.align_signal import Floats, Signal
 
 LEAST_F = 20.0
-"""Least improvement of the residual, in units of its own variance per parameter, that proves a step."""
+"""Least gain in log-likelihood that proves a step, which is a shift and a place; in the variance that stretches show."""
 
 LEAST_SE = 3.0
 """Least size of a step in its standard errors."""
@@ -112,7 +112,7 @@ def _at(fit: Fit, time_s: float) -> float:
 def _se(fit: Fit, time_s: float) -> float:
     """Return the standard error of the shift at a time [s]."""
     j = np.array([1.0, time_s - fit.anchor_s])
-    return float(np.sqrt(max(j @ fit.covariance @ j, 0.0)))
+    return float(np.sqrt(max(j @ fit.covariance @ j, 0.0) * _scatter(fit)))
 
 
 def _searched(fast: Signal, half: Signal, rows: Signal, whole: Fit) -> Fit | None:
@@ -134,13 +134,16 @@ def _again(fast: Signal, part: Signal, fit: Fit) -> Fit | None:
     if part.time_s.size < LEAST_HALF // 4:
         return None
     anchor = float(part.time_s[0] + part.time_s[-1]) / 2
-    return align_model.fit(fast, part, fit.sensor, shift_s=_at(fit, anchor), drift=fit.drift, anchor_s=anchor)
+    return align_model.fit(
+        fast, part, fit.sensor, shift_s=_at(fit, anchor), drift=fit.drift, anchor_s=anchor, bend_s=fit.bend_s
+    )
 
 
 def _misfit(fast: Signal, slow: Signal, fit: Fit) -> Floats:
     """Return the squared differences between readings and prediction, level removed."""
     u = slow.time_s + fit.shift_s + fit.drift * (slow.time_s - fit.anchor_s)
-    f = align_curve.predict(align_curve.curve(fast, fit.sensor), slow, fit.sensor, u)
+    c = align_curve.curve(fast, fit.sensor)
+    f = align_curve.predict(c, slow, fit.sensor, c.bent(u, fit.bend_s)[0])
     r = np.diff(slow.value - fit.gain * f, prepend=np.nan)
     known = np.isfinite(r)
     return np.where(known, (r - np.mean(r[known])) ** 2 if known.any() else 0.0, 0.0)
@@ -154,8 +157,21 @@ def _handover(fast: Signal, slow: Signal, first: Fit, second: Fit) -> int:
 
 
 def _improvement(fast: Signal, slow: Signal, maps: tuple[Fit, Fit, Fit], cut: int) -> float:
-    """Return how much better two maps are than one, per extra parameter, in residual variances."""
-    one, a, b = (_misfit(fast, slow, f) for f in maps)
-    two = np.concatenate([a[:cut], b[cut:]])
-    both = (one > 0) & (two > 0)
-    return float((one[both].sum() - two[both].sum()) / 2 / max(two[both].mean(), 1e-30))
+    """Return how much better two maps are than one, per extra parameter, in the variance that the shifts really have."""
+    one, *two = maps
+    gained = 0.0
+    for half, own in zip((slow.part(slice(0, cut)), slow.part(slice(cut, None))), two, strict=True):
+        both = [
+            align_model.judge(fast, half, f.sensor, Map(f.shift_s, f.drift, f.anchor_s, f.bend_s)) for f in (own, one)
+        ]
+        if both[0] is None:
+            return 0.0
+        gained += both[0].llr - (both[1].llr if both[1] is not None else 0.0)
+    return gained / max(_scatter(f) for f in two)
+
+
+def _scatter(fit: Fit) -> float:
+    """Return by how much the shifts of stretches scatter beyond their own errors, as a ratio of variances of at least 1."""
+    if fit.local_s.size < 4:
+        return 1.0
+    return max(1.0, float(np.sum((fit.local_s / fit.local_se) ** 2)) / (fit.local_s.size - 2))

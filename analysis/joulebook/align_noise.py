@@ -24,7 +24,7 @@ POINT_FLOOR, MEAN_FLOOR, LAG_FLOOR = 0.15, 0.03, 0.02
 """Errors of the model itself: shares of the fast period for point samples and for means, and of the time constant."""
 
 
-LEAST_SIZED, LEAST_BETWEEN = 200, 0.1
+LEAST_SIZED, LEAST_SPREAD = 200, 0.2
 """Fewest residuals, and least spread of their places between samples, from which the growth between samples is told."""
 
 MOST_GROWTH = 100.0
@@ -59,12 +59,17 @@ def estimate(r: Floats, slow: Signal, between: Floats) -> Noise:
     return replace(first, ar=_autoregression(white(r, first, between)))
 
 
+def spread(place: Floats) -> bool:
+    """Return whether most samples do not lie alike between those of the other log."""
+    return bool(np.ptp(np.percentile(place, (5, 95))) >= LEAST_SPREAD)
+
+
 def _growth(r: Floats, between: Floats) -> float:
     """Return how many times larger the variance of residuals is half-way between samples than on one.
 
     Without it a fit would rather lay the samples of both logs on each other all along than where they belong.
     """
-    if between.size < LEAST_SIZED or np.std(between) < LEAST_BETWEEN:
+    if between.size < LEAST_SIZED or not spread(between):
         return 1.0
     design = np.column_stack([1 - between, between])
     mean = float(r @ r) / r.size

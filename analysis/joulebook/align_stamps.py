@@ -28,6 +28,9 @@ FINE_SHARE = 0.02
 SLACK_SHARE = 0.25
 """A sampler counts as periodic when a straight line passes all stamps within this share of their resolution."""
 
+JITTER_SHARE = 0.015
+"""By how much samplers are late now and then, as a share of the resolution: some milliseconds at whole seconds."""
+
 LEAST_STAMPS = 8
 """Fewest stamps for a line through them."""
 
@@ -180,14 +183,19 @@ def _line(time: Floats, index: Floats, step: float) -> tuple[Floats, float, floa
 
 
 def _lines_through(x: Floats, low: Floats, step: float) -> tuple[float, float, tuple[float, float], float]:
-    """Return centre and half width of the intercepts, the range of slopes, and the slack that was needed."""
+    """Return centre and half width of the intercepts, the range of slopes, and the slack that was needed.
+
+    Lines that need a little more slack than the best are as good: the best is the one along which a jittery sampler
+    passes its only slip most slowly.
+    """
     x, low = _extremes(x, low)
     slopes = np.linspace(-2, 2, 801) * step / max(np.ptp(x), 1.0)
     tilted = low[None, :] - slopes[:, None] * x[None, :]
     least, most = tilted.max(axis=1), tilted.min(axis=1) + step
     slack = max(0.0, float((least - most).min()) / 2) + 1e-9
-    fits = least - slack <= most + slack
-    lo, hi = float((least - slack)[fits].min()), float((most + slack)[fits].max())
+    wide = slack + JITTER_SHARE * step
+    fits = least - wide <= most + wide
+    lo, hi = float((least - wide)[fits].min()), float((most + wide)[fits].max())
     inside = slopes[fits]
     return (lo + hi) / 2, (hi - lo) / 2, (float(inside[0]), float(inside[-1])), slack
 

@@ -52,6 +52,14 @@ RIPPLE_S, RUNGS = 12.0, 6
 some steps away, and the coarse grid, which may pass the right shift at half of its own step, shows the others better."""
 
 
+BESIDE = (-1.0, -0.5, 0.5, 1.0)
+"""Starts beside the best shift, in periods of a fast log of the same pace: the hill where samples lie on each other hides
+the right one from the search."""
+
+HILL_SHARE = 0.9
+"""Share of the best likelihood from which a hill beside the best one widens the interval."""
+
+
 def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
     """Return the sensor models that the logs' declarations leave open, the plainest first.
 
@@ -117,14 +125,38 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
         fits += _fitted(
             fast, slow, best.sensor, [s for s in near if min(abs(s - k) for k in known) > slow.period_s / 2]
         )
-    return sorted(fits, key=lambda f: -f.llr / f.n), model_s
+        if align_model.alike(fast.period_s, slow):
+            top = max(fits, key=_each)
+            fits += _fitted(fast, slow, best.sensor, [top.shift_s + k * fast.period_s for k in BESIDE])
+    fits.sort(key=lambda f: -_each(f))
+    return fits, max(model_s, _hill_s(fits, slow))
+
+
+def _each(fit: Fit) -> float:
+    """Return the log-likelihood ratio of each sample: shifts leave different numbers of them in common."""
+    return fit.llr / fit.n
+
+
+def _hill_s(fits: list[Fit], slow: Signal) -> float:
+    """Return how far the farthest other hill, nearer than another shift would be, lies that explains nearly as much [s].
+
+    Logs of one pace agree better than they should where their samples lie on each other, so the highest hill need not be
+    the right one.
+    """
+    off = [abs(f.shift_s - fits[0].shift_s) for f in fits if _each(f) > HILL_SHARE * _each(fits[0])]
+    return max((o for o in off if o <= distinct_s(slow)), default=0.0)
+
+
+def distinct_s(slow: Signal) -> float:
+    """Return from where on another shift is another answer, not an uncertainty of the same [s]."""
+    return max(0.75 * slow.period_s, 0.5)
 
 
 def _fitted(fast: Signal, slow: Signal, sensor: Sensor, starts: list[float]) -> list[Fit]:
     """Return the fits from some starts, best first."""
     anchor = _anchor(slow)
     fits = (align_model.fit(fast, slow, sensor, shift_s=s, drift=0.0, anchor_s=anchor) for s in starts)
-    return sorted((f for f in fits if f is not None), key=lambda f: -f.llr / f.n)
+    return sorted((f for f in fits if f is not None), key=lambda f: -_each(f))
 
 
 def scan(

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from joulebook import align, ticks
+from joulebook import align, align_stamps, ticks
 
 T0 = datetime(2026, 3, 2, 9, 0, 0, tzinfo=UTC)
 STUDIES = Path(__file__).resolve().parents[2].parent / "shared" / "studies"
@@ -281,3 +281,45 @@ def test_values_that_waited_widen_the_interval_to_earlier_clocks() -> None:
     assert plain.offset_lo is not None
     assert aged.offset_lo == pytest.approx(plain.offset_lo - 5.0)
     assert aged.offset_hi == plain.offset_hi
+
+
+def fast_steps(seed: int, seconds: int = 3000) -> np.ndarray:
+    """Power every 0.1 s: steps hardly longer than a second, with a pause now and then."""
+    rng = np.random.default_rng(seed)
+    n = seconds * 10
+    lengths = rng.normal([3.0, 5.5, 1.6], 0.3, (n // 8, 3)).clip(1)
+    lengths[::60, 2] = rng.uniform(20, 300, lengths[::60, 2].size)
+    ends = np.cumsum(lengths.ravel())
+    watts = np.tile([330.0, 380.0, 150.0], n // 8)
+    return np.asarray(watts[np.searchsorted(ends, np.arange(n) + 0.5)])
+
+
+@pytest.mark.parametrize("pace_s", [1.0002, 0.9999])
+def test_steps_faster_than_both_logs_neither_pull_their_samples_together_nor_look_like_a_step_of_the_clock(
+    pace_s: float,
+) -> None:
+    watts = fast_steps(53)
+    total = np.concatenate([[0.0], np.cumsum(watts)]) / 10
+    true = np.arange(2.0, watts.size / 10 - 1, pace_s)
+    grid = np.arange(total.size) / 10
+    mean = np.interp(true, grid, total) - np.interp(true - 1, grid, total)
+    stamps = [T0 + timedelta(microseconds=round((s + 4.37) * 1e6) + 13_700) for s in true]
+    noisy = mean + 60 + np.random.default_rng(3).normal(0, 2, mean.size)
+    reading = pl.DataFrame({"ts_utc": stamps, "power_w": noisy})
+    found = align.estimate(reading, log(watts), reading_window_s=1.0, reference_window_s=1.0)
+    assert found.status == "aligned"
+    assert found.offset_s == pytest.approx(4.37, abs=0.05)
+    assert found.drift_lo is not None
+    assert found.drift_hi is not None
+    assert found.drift_lo < 0 < found.drift_hi
+
+
+def test_stamps_that_slip_once_leave_the_rate_open() -> None:
+    rng = np.random.default_rng(59)
+    true = 0.63 + 1.00012 * np.arange(4000) + rng.normal(0, 0.003, 4000)
+    cut = np.floor(true)
+    found = align_stamps.slipping(cut, (cut * 1e6).astype(np.int64))
+    assert found is not None
+    pace = np.polyfit(np.arange(4000), found.time_s, 1)[0]
+    assert abs(pace - 1.00012) < found.rate < 3e-4
+    assert np.abs(found.time_s - true).max() < found.half_s + found.rate * 2000 + 0.02
