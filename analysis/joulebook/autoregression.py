@@ -22,7 +22,7 @@ TINY: Final = float(np.finfo(np.float64).tiny)
 """Least variance whose logarithm is taken."""
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _products(forward: Any, backward: Any) -> tuple[float, float]:
     """Return the sum of products and the sum of squares of two error series."""
     cross, power = 0.0, 0.0
@@ -32,7 +32,7 @@ def _products(forward: Any, backward: Any) -> tuple[float, float]:
     return cross, power
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _reflect(forward: Any, backward: Any, reflection: float) -> None:
     for i in range(forward.size):
         ahead, behind = forward[i], backward[i]
@@ -40,7 +40,7 @@ def _reflect(forward: Any, backward: Any, reflection: float) -> None:
         backward[i] = behind - reflection * ahead
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _burg(values: Array, max_order: int) -> tuple[Array, Array]:
     """Return the residual variance and the sum of the coefficients of AR(0), AR(1), … by Burg's recursion.
 
@@ -95,7 +95,7 @@ def long_run_variance(array: Array) -> float:
     return float(_by_least_criterion(np.ascontiguousarray(array)))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _by_least_criterion(array: Array) -> float:
     n = array.size
     variances, sums = _burg(array, max(int(min(AR_MAX_ORDER, 10.0 * math.log10(n), n / 5)), 0))

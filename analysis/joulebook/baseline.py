@@ -54,17 +54,6 @@ class Baseline:
     findings: tuple[Finding, ...] = field(default=())
 
 
-def _within(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame) -> pl.DataFrame:
-    """Return the readings inside the windows and outside the holes."""
-
-    def inside(part: pl.DataFrame) -> pl.Expr:
-        stamp = pl.col("ts_utc")
-        pairs = part.select("start_utc", "end_utc").iter_rows()
-        return pl.any_horizontal([stamp.is_between(a, b, closed="both") for a, b in pairs] or [pl.lit(False)])
-
-    return series.filter(inside(windows) & ~inside(holes))
-
-
 def _one_level(windows: pl.DataFrame, level_w: float) -> pl.DataFrame:
     """Mark the windows whose mean is near the level."""
     near = (pl.col("mean_w") - level_w).abs() <= LEVEL_TOLERANCE_RATIO * abs(level_w)
@@ -78,7 +67,7 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     Parameters
     ----------
     series
-        ``ts_utc``, ``power_w`` [W].
+        ``ts_utc``, ``power_w`` [W] in order of time.
     windows
         ``start_utc``, ``end_utc``, ``used``.
     holes
@@ -99,7 +88,8 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     """
     holes = windows.clear() if holes is None else holes
     used = windows.filter("used")
-    parts = [_within(series, used[k], holes)["power_w"].to_numpy() for k in range(used.height)]
+    counts, watts = ~totals.inside(series["ts_utc"], holes), series["power_w"].to_numpy()
+    parts = [watts[counts & totals.inside(series["ts_utc"], used[k])] for k in range(used.height)]
     watts = np.concatenate([*parts, np.empty(0)])
     if not watts.size:
         return Estimate.refused("no steady readings", unit="W", n=0, method="mean of steady windows")

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats as distributions
 
+from joulebook import stats
+
 Floats = NDArray[np.float64]
 
 SUSPECTS = 24
@@ -126,20 +128,20 @@ def _york(x: Floats, y: Floats, sx: Floats, sy: Floats) -> tuple[float, float, F
     b = float(np.polyfit(x, y, 1)[0])
     for _ in range(ITERATIONS):
         w = wx * wy / (wx + b**2 * wy)
-        mx, my = float(w @ x / w.sum()), float(w @ y / w.sum())
+        mx, my = stats.dot(w, x) / w.sum(), stats.dot(w, y) / w.sum()
         u, v = x - mx, y - my
         beta = w * (u / wy + b * v / wx)
-        old, b = b, float((w * beta) @ v / ((w * beta) @ u))
+        old, b = b, stats.dot(w * beta, v) / stats.dot(w * beta, u)
         if abs(b - old) <= 1e-12 * abs(b):
             break
     w = wx * wy / (wx + b**2 * wy)
-    mx, my = float(w @ x / w.sum()), float(w @ y / w.sum())
+    mx, my = stats.dot(w, x) / w.sum(), stats.dot(w, y) / w.sum()
     adjusted = mx + w * ((x - mx) / wy + b * (y - my) / wx)
-    centre = float(w @ adjusted / w.sum())
-    var_b = 1 / float(w @ (adjusted - centre) ** 2)
+    centre = stats.dot(w, adjusted) / w.sum()
+    var_b = 1 / stats.dot(w, (adjusted - centre) ** 2)
     cov = np.array([[1 / w.sum() + centre**2 * var_b, -centre * var_b], [-centre * var_b, var_b]])
     a = my - b * mx
-    return b, a, cov, float(w @ (y - a - b * x) ** 2)
+    return b, a, cov, stats.dot(w, (y - a - b * x) ** 2)
 
 
 def _outlier(x: Floats, y: Floats, sx: Floats, sy: Floats) -> int | None:

@@ -76,7 +76,7 @@ class ChangePoints:
         return self.frame["first"].to_numpy()[1:].astype(np.int64)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _absorb(pieces: Array, alive: int, value: float) -> tuple[float, float]:
     """Add the squared distance to ``value`` to every piece; return the least cost and where its segment starts."""
     best = np.inf
@@ -94,7 +94,7 @@ def _absorb(pieces: Array, alive: int, value: float) -> tuple[float, float]:
     return best, best_start
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _append_new(pieces: Array, kept: int, left: float, right: float, ceiling: float, start: int) -> int:
     """Append a new segment on [left, right], joined to the piece before it where that is new as well."""
     if right <= left:
@@ -107,7 +107,7 @@ def _append_new(pieces: Array, kept: int, left: float, right: float, ceiling: fl
     return kept + 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _cap(pieces: Array, alive: int, capped: Array, ceiling: float, start: int) -> int:
     """Write to ``capped`` the pieces where they cost less than ``ceiling``, new segments elsewhere; return how many."""
     kept = 0
@@ -128,7 +128,7 @@ def _cap(pieces: Array, alive: int, capped: Array, ceiling: float, start: int) -
     return kept
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _optimal_partition(values: Array, penalty: float) -> Indices:
     """Return the starts of the cheapest segments for squared error plus ``penalty`` a change (FPOP).
 

@@ -32,12 +32,12 @@ class Limits(NamedTuple):
     gap_s: float
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _fits(delta_j: float, dt_s: float, limits: Limits) -> bool:
     return 0.0 <= delta_j <= limits.top_w * dt_s * RATE_SLACK + limits.quantum_j
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _drop(before_j: float, now_j: float, dt_s: float, limits: Limits) -> int:
     """Return the kind of a step down."""
     most_j = limits.top_w * dt_s * RATE_SLACK
@@ -53,7 +53,7 @@ def _drop(before_j: float, now_j: float, dt_s: float, limits: Limits) -> int:
     return _RESET if near_zero else _UNKNOWN
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _step(before_j: float, now_j: float, dt_s: float, limits: Limits) -> tuple[int, float]:
     """Return kind and energy of the step between two good readings."""
     delta_j = now_j - before_j
@@ -68,7 +68,7 @@ def _step(before_j: float, now_j: float, dt_s: float, limits: Limits) -> tuple[i
     return kind, (delta_j + limits.range_j if kind == _WRAP else np.nan)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def walk(
     stamp_s: NDArray[np.float64], counter_j: NDArray[np.float64], limits: Limits
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from joulebook import aliasing, stretches, uncertainty
+from joulebook import aliasing, stats, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
 
 Kind = Literal["instant", "mean", "hold"]
@@ -239,7 +239,7 @@ def judged(
     if s.start_s.size == 0 or inside.size == 0:
         return result
     jumps = np.diff(inside)
-    step_sd = float(np.sqrt(np.dot(jumps, jumps) / jumps.size / 2)) if jumps.size else 0.0
+    step_sd = float(np.sqrt(stats.dot(jumps, jumps) / jumps.size / 2)) if jumps.size else 0.0
     grain = uncertainty.grain_w(inside)
     return replace(
         result,

@@ -74,7 +74,7 @@ class Iterations:
     frame: pl.DataFrame
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _outliers(values: Array, skip: int, window: int, ranges: float) -> npt.NDArray[np.bool_]:
     n = values.size
     out = np.zeros(n, np.bool_)
@@ -92,7 +92,7 @@ def _outliers(values: Array, skip: int, window: int, ranges: float) -> npt.NDArr
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _mean_variance_partition(sums: Array, squares: Array, price: float) -> tuple[Indices, float]:
     """Return the ends of the segments that are cheapest for Gaussian level and scatter (PELT), and their cost."""
     n = sums.size - 1

@@ -122,7 +122,7 @@ def slope(seconds: Array, watts: Array) -> float:
     return float(_slope(seconds, watts))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _slope(seconds: Array, watts: Array) -> float:
     # A plain loop: products of long vectors wake the threads of the linear algebra library, which costs far more.
     middle, level = seconds.mean(), watts.mean()

@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from joulebook import segments
+from joulebook import segments, totals
 
 MIN_READINGS: Final = 60
 """Readings that a quiet stretch needs."""
@@ -100,10 +100,7 @@ def _found_runs(series: pl.DataFrame) -> pl.DataFrame:
 
 def _load_w(series: pl.DataFrame, runs: pl.DataFrame) -> float:
     """Return the mean power inside the runs, infinite where the log shows none."""
-    stamp = pl.col("ts_utc")
-    pairs = runs.select("start_utc", "end_utc").iter_rows()
-    inside = series.filter(pl.any_horizontal([stamp.is_between(a, b) for a, b in pairs] or [pl.lit(False)]))
-    value = inside["power_w"].mean()
+    value = series["power_w"].filter(pl.Series(totals.inside(series["ts_utc"], runs))).mean()
     return value if isinstance(value, float) else float("inf")
 
 

@@ -19,7 +19,7 @@ LANES: Final = 128
 """Windows that are handled together: their values stay in the fastest cache."""
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _order(low: Any, high: Any) -> None:
     """Put the smaller of each pair into ``low`` and the larger into ``high``."""
     for i in range(low.size):
@@ -28,7 +28,7 @@ def _order(low: Any, high: Any) -> None:
         high[i] = max(a, b)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _extremes_out(rows: Any, size: int) -> None:
     """Move the least of each column to the first row and the greatest to the last one."""
     half = size // 2
@@ -40,13 +40,13 @@ def _extremes_out(rows: Any, size: int) -> None:
         _order(rows[i], rows[size - 1])
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _copy(source: Any, first: int, lanes: int, target: Any) -> None:
     for i in range(lanes):
         target[i] = source[first + i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _inner_medians(values: Array, window: int, out: Array) -> None:
     """Write the medians of all whole windows: what is least or greatest of more than half of one is not its median."""
     half = window // 2
@@ -67,7 +67,7 @@ def _inner_medians(values: Array, window: int, out: Array) -> None:
             out[half + first + i] = rows[1, i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _one(values: Array, first: int, end: int, part: Array) -> float:
     """Return the median of values from first to end by selection; ``part`` is room to work in."""
     n = end - first
@@ -97,7 +97,7 @@ def _one(values: Array, first: int, end: int, part: Array) -> float:
     return float((part[:k].max() + part[k]) / 2.0)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _at(values: Array, places: Indices, window: int) -> Array:
     out = np.empty(places.size)
     part = np.empty(window)
@@ -107,7 +107,7 @@ def _at(values: Array, places: Indices, window: int) -> Array:
     return out
 
 
-@njit(cache=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True)
 def _count(values: Array, first: int, lanes: int, limits: Any, counts: Any) -> None:
     """Count, for windows side by side, one more value below the upper and above the lower limit of each."""
     for i in range(lanes):
@@ -116,7 +116,7 @@ def _count(values: Array, first: int, lanes: int, limits: Any, counts: Any) -> N
         counts[1, i] += 1.0 if value >= limits[1, i] else 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _far(values: Array, window: int, distance: float, ratio: float, out: Any) -> None:
     half = window // 2
     limits, counts = np.empty((2, LANES)), np.empty((2, LANES))

@@ -140,7 +140,7 @@ def _usual_step_s(seconds: Array) -> float:
     return float(np.median(np.concatenate([np.diff(seconds[a : a + SAMPLE // 64 + 1]) for a in firsts])))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _elapsed(stamps_us: Indices) -> Array:
     out = np.empty(stamps_us.size)
     for i in range(stamps_us.size):
@@ -148,7 +148,7 @@ def _elapsed(stamps_us: Indices) -> Array:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _carry(state: npt.NDArray[np.int8], good: Mask) -> None:
     """Give what is left out the state of the reading before it, so that it does not cut a stretch in two."""
     for i in range(1, state.size):
@@ -156,7 +156,7 @@ def _carry(state: npt.NDArray[np.int8], good: Mask) -> None:
             state[i] = state[i - 1]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _gaps(seconds: Array, longest_s: float) -> Mask:
     out = np.zeros(seconds.size, np.bool_)
     for i in range(1, seconds.size):

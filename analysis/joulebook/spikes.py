@@ -79,7 +79,7 @@ def _surroundings(block: Array, places: Indices) -> tuple[Array, Array]:
     return center, np.abs(block - center)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _repeats(watts: Array, least: int) -> tuple[Indices, Indices, int, int]:
     starts = np.empty(watts.size // least + 1, np.int64)
     ends = np.empty(watts.size // least + 1, np.int64)

@@ -166,7 +166,7 @@ def _ticks(power: pl.DataFrame) -> tuple[pl.DataFrame, float]:
     return totals.by_tick(devices, [slot.astype(np.int64) for slot in slots]), period
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _below(watts: Floats, enter: float, leave: float) -> NDArray[np.bool_]:
     """Return which readings are in the lower state, with a dead band."""
     out = np.zeros(len(watts), dtype=np.bool_)

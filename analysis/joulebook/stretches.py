@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from joulebook import stats
+
 Floats = NDArray[np.float64]
 
 BRIDGE_FLOOR_S = 3.0
@@ -98,7 +100,7 @@ def standard_deviation(values: Floats) -> float:
     """
     mean = float(values.mean())
     tiles = (values[at : at + TILE] - mean for at in range(0, values.size, TILE))
-    return math.sqrt(math.fsum(float(np.dot(tile, tile)) for tile in tiles) / values.size)
+    return math.sqrt(math.fsum(stats.dot(tile, tile) for tile in tiles) / values.size)
 
 
 def bridge_limit_s(period_s: float | None) -> float:

@@ -114,6 +114,32 @@ def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     return sorted(parts.items())
 
 
+def inside(stamps: pl.Series, windows: pl.DataFrame, *, ends: bool = True) -> NDArray[np.bool_]:
+    """Return which stamps lie in any of some windows.
+
+    Parameters
+    ----------
+    stamps
+        Times in order.
+    windows
+        ``start_utc``, ``end_utc``.
+    ends
+        Whether the last instant of a window counts.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> stamps = pl.Series([datetime(2026, 11, 2, 1, 0, s, tzinfo=UTC) for s in range(4)])
+    >>> inside(stamps, pl.DataFrame({"start_utc": [stamps[1]], "end_utc": [stamps[2]]})).tolist()
+    [False, True, True, False]
+    """
+    at = stamps.to_physical().to_numpy()
+    out = np.zeros(at.size, np.bool_)
+    for start, end in windows.select(pl.col("start_utc", "end_utc").cast(stamps.dtype).to_physical()).iter_rows():
+        out[np.searchsorted(at, start) : np.searchsorted(at, end, side="right" if ends else "left")] = True
+    return out
+
+
 def in_time(devices: list[pl.DataFrame]) -> list[pl.DataFrame]:
     """Return each device's rows in order of time; what is in order is not copied."""
     return [d if d["ts_utc"].is_sorted() else d.sort("ts_utc", maintain_order=True) for d in devices]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -15,38 +17,81 @@ from joulebook_pipelines.stages.shape import LEAST_READINGS
 MOST_DEVICES = 16
 """Beyond this many devices of a scope only their sum is cut into segments; eight hundred time lines help nobody."""
 
+THREADS = os.cpu_count() or 1
+"""Series that are worked on side by side; the sums over readings do not hold each other up."""
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What is found in the power of all devices together."""
+
+    warm: warmup.Warmup
+    cut: segments.Segments
+    stable: baseline.Baseline
+    variation: variability.Variability | None
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """Work on a run at a scope; ``whole`` is ``None`` where the readings are too few."""
+
+    scope: str
+    notes: tuple[Finding, ...]
+    whole: Future[_Whole] | None = None
+    devices: tuple[Future[segments.Segments], ...] = ()
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     found: list[pl.DataFrame] = []
-    for run in context.runs():
-        for scope in context.scopes(run.run_id):
-            power, notes = shape.seen(context, run, scope)
-            numbers.find(run.run_id, notes)
-            if shape.moments(power) >= LEAST_READINGS and power["span_s"].null_count():
-                found += _run_at(context, run, scope, power, numbers)
-            elif power.height:
-                numbers.find(run.run_id, [_too_short(run, scope, power.height)])
+    with ThreadPoolExecutor(THREADS) as pool:
+        for run in context.runs():
+            for begun in [_begin(pool, context, run, scope) for scope in context.scopes(run.run_id)]:
+                numbers.find(run.run_id, begun.notes)
+                if begun.whole is not None:
+                    _tell(run, begun.scope, begun.whole.result(), numbers)
+                    frames = [begun.whole.result().cut.frame, *(d.result().frame for d in begun.devices)]
+                    found += [schema.conform(f.with_columns(run_id=pl.lit(run.run_id)), "segments") for f in frames]
     frame = pl.concat(found) if found else schema.table("segments").empty()
     context.store.replace("segments", frame)
     return numbers
 
 
-def _run_at(context: Context, run: Run, scope: str, power: pl.DataFrame, numbers: Numbers) -> list[pl.DataFrame]:
-    total = _total(power)
+def _begin(pool: Executor, context: Context, run: Run, scope: str) -> _Begun:
+    """Read a run, and let the whole of it and each of its devices be worked on side by side."""
+    power, notes = shape.seen(context, run, scope)
+    if shape.moments(power) < LEAST_READINGS or not power["span_s"].null_count():
+        return _Begun(scope, (*notes, _too_short(run, scope, power.height)) if power.height else notes)
     idle = context.number(run.run_id, scope, "idle_power_w")
     idle_w = None if idle is None else idle.value
-    _warmup(context, run, scope, total, numbers)
+    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
+    whole = pool.submit(_whole, power, steps, context.study.general.warmup_steps, scope, idle_w)
+    parts = totals.by_device(power)
+    own_w = None if idle_w is None else idle_w / len(parts)
+    some = parts if 1 < len(parts) <= MOST_DEVICES else []
+    devices = tuple(pool.submit(segments.find, rows, scope=scope, idle_w=own_w) for _, rows in some)
+    return _Begun(scope, notes, whole, devices)
+
+
+def _whole(
+    power: pl.DataFrame, steps: pl.DataFrame, dropped_steps: int | None, scope: str, idle_w: float | None
+) -> _Whole:
+    total = _total(power)
+    options = {} if dropped_steps is None else {"dropped_steps": dropped_steps}
+    warm = warmup.detect(total, steps=steps if steps.height else None, **options)
     cut = segments.find(total, scope=scope, idle_w=idle_w)
-    stable = baseline.mean(total, cut=cut)
-    numbers.add(run.run_id, scope, "stable_power_w", stable.estimate)
-    _variation(run, scope, total, cut, numbers)
-    numbers.find(run.run_id, (_about(f, run, scope) for f in _distinct((*stable.findings, *cut.findings))))
-    frames = [cut.frame]
-    devices = power["device"].n_unique()
-    if 1 < devices <= MOST_DEVICES:
-        frames.append(segments.find(power, scope=scope, idle_w=None if idle_w is None else idle_w / devices).frame)
-    return [schema.conform(f.with_columns(run_id=pl.lit(run.run_id)), "segments") for f in frames]
+    return _Whole(warm, cut, baseline.mean(total, cut=cut), _variation(total, cut))
+
+
+def _tell(run: Run, scope: str, whole: _Whole, numbers: Numbers) -> None:
+    numbers.add(run.run_id, scope, "warmup_s", _warmup(whole.warm))
+    numbers.find(run.run_id, (_about(f, run, scope) for f in whole.warm.findings))
+    numbers.add(run.run_id, scope, "stable_power_w", whole.stable.estimate)
+    variation = whole.variation
+    cv = Estimate.refused("no stable segment", method="within a stable segment")
+    numbers.add(run.run_id, scope, "cv_ratio", cv if variation is None else variation.estimates[0])
+    numbers.find(run.run_id, (_about(f, run, scope) for f in (() if variation is None else variation.findings)))
+    numbers.find(run.run_id, (_about(f, run, scope) for f in _distinct((*whole.stable.findings, *whole.cut.findings))))
 
 
 def _too_short(run: Run, scope: str, readings: int) -> Finding:
@@ -64,33 +109,20 @@ def _total(power: pl.DataFrame) -> pl.DataFrame:
     return totals.series(power).with_columns(device=pl.lit(""))
 
 
-def _warmup(context: Context, run: Run, scope: str, total: pl.DataFrame, numbers: Numbers) -> None:
-    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
-    dropped = context.study.general.warmup_steps
-    options = {} if dropped is None else {"dropped_steps": dropped}
-    found = warmup.detect(total, steps=steps if steps.height else None, **options)
-    estimate = found.warmup_s
-    if estimate.value is None and not estimate.reason:
-        estimate = Estimate.refused(found.reason, unit="s", method="steady-state detection")
-    numbers.add(run.run_id, scope, "warmup_s", estimate)
-    numbers.find(run.run_id, (_about(f, run, scope) for f in found.findings))
+def _warmup(found: warmup.Warmup) -> Estimate:
+    if found.warmup_s.value is None and not found.warmup_s.reason:
+        return Estimate.refused(found.reason, unit="s", method="steady-state detection")
+    return found.warmup_s
 
 
-def _variation(run: Run, scope: str, total: pl.DataFrame, cut: segments.Segments, numbers: Numbers) -> None:
+def _variation(total: pl.DataFrame, cut: segments.Segments) -> variability.Variability | None:
     """Measure the variation inside the longest stable segment; stalls inside it are left out."""
-    stable = cut.of("stable")
-    if stable.is_empty():
-        numbers.add(
-            run.run_id, scope, "cv_ratio", Estimate.refused("no stable segment", method="within a stable segment")
-        )
-        return
-    longest = stable.sort((pl.col("end_utc") - pl.col("start_utc")), descending=True).row(0, named=True)
-    inside = total.filter(pl.col("ts_utc").is_between(longest["start_utc"], longest["end_utc"], closed="left"))
-    for row in cut.of("stall").iter_rows(named=True):
-        inside = inside.filter(~pl.col("ts_utc").is_between(row["start_utc"], row["end_utc"], closed="left"))
-    measured = variability.measure(inside)
-    numbers.add(run.run_id, scope, "cv_ratio", measured.estimates[0])
-    numbers.find(run.run_id, (_about(f, run, scope) for f in measured.findings))
+    longest = cut.of("stable").sort((pl.col("end_utc") - pl.col("start_utc")), descending=True).head(1)
+    if longest.is_empty():
+        return None
+    inside = totals.inside(total["ts_utc"], longest, ends=False)
+    inside &= ~totals.inside(total["ts_utc"], cut.of("stall"), ends=False)
+    return variability.measure(total.filter(pl.Series(inside)))
 
 
 def _about(finding: Finding, run: Run, scope: str) -> Finding:
