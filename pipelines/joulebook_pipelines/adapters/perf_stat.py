@@ -19,9 +19,15 @@ _EVENT = (
 )
 _LOOSE = r"power/energy-\w+/"
 _STARTED = re.compile(r"^# started on \w{3} (\w{3}\s+\d+ \d\d:\d\d:\d\d \d{4})", re.MULTILINE)
-_ELAPSED = re.compile(r"^\s*([\d.,]+)\s+seconds time elapsed", re.MULTILINE)
+_ELAPSED = re.compile(r"^\s*([\d.,]+)\s+(?:\+-\s+[\d.,]+\s+)?seconds time elapsed", re.MULTILINE)
 _COMMA_DECIMALS = re.compile(r"(?m)\d,\d{1,2}\s+Joules\s|\d,\d{6,9}\s+seconds time elapsed")
 """perf prints energies with two decimals and times with nine, with the signs of the locale that it ran in."""
+
+_JSON = (
+    r'(?m)^\{(?:"interval"\s*:\s*([\d.]+),\s*)?(?:"(?:socket|node)"\s*:\s*"([SN]\d+)"[^"]*"[\w-]+"\s*:\s*(\d+),\s*)?'
+    r'"counter-value"\s*:\s*"([^"]*)",\s*"unit"\s*:\s*"Joules",\s*"event"\s*:\s*"(power/energy-\w+/)".*$'
+)
+"""A line of ``-j``; it is read as the line of text that says the same."""
 
 _VALUE = Field("value", "Joules", "energy_j", "J", required=True)
 
@@ -32,6 +38,8 @@ def _sniff(head: Head) -> bool:
 
 def _with_points(text: str) -> str:
     """Return the text with points as decimal signs, where it was written with commas and points between thousands."""
+    if text.lstrip().startswith("{"):
+        return re.sub(_JSON, lambda m: " ".join(g for g in (*m.groups()[:4], "Joules", m[5]) if g), text)
     return text.replace(".", "").replace(",", ".") if _COMMA_DECIMALS.search(text) else text
 
 
@@ -83,9 +91,11 @@ class _Reader:
         self._commas = _COMMA_DECIMALS.search(log.head.text) is not None
 
     def read(self, block: Block) -> Part:
-        lines = sections.lines_of(block).filter(pl.col("raw").str.contains(_LOOSE))
+        cut = pl.col("raw").str.starts_with("{") & ~pl.col("raw").str.contains(r"\}\s*$")
+        lines = sections.lines_of(block).filter(pl.col("raw").str.contains(_LOOSE) | cut)
         plain = pl.col("raw").str.replace_all(".", "", literal=True).str.replace_all(",", ".", literal=True)
-        said = plain if self._commas else pl.col("raw")
+        objects = pl.col("raw").str.replace(_JSON, "${1} ${2} ${3} ${4} Joules ${5}").str.strip_chars_start()
+        said = plain if self._commas else pl.when(pl.col("raw").str.starts_with("{")).then(objects).otherwise("raw")
         groups = lines.with_columns(g=said.str.extract_groups(_EVENT)).unnest("g")
         groups = groups.rename({"1": "at", "2": "socket", "3": "value", "4": "event"})
         whole = pl.col("event").is_not_null() & (pl.lit(self._elapsed is not None) | pl.col("at").is_not_null())

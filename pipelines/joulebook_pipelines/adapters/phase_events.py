@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
@@ -15,15 +16,50 @@ ORIGIN = "phase log"
 
 _EVENT = re.compile(r"^([A-Za-z][\w ./-]*?)[_ .:-](start|begin|init|end|stop|done|finish)$")
 _BEGINS = frozenset({"start", "begin", "init"})
-_STAMP = re.compile(r"^\"?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\d{10}(\.\d+)?\"?$)")
-_SEPARATORS = (",", ";", "\t")
+_STAMP = re.compile(r"^\"?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\d{10}(\.\d+)?\"?$|\d{13}\"?$)")
+_SEPARATORS = (",", ";", "\t", "{", " ")
+
+
+_TEXT = re.compile(
+    r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?|\d{10}(?:\.\d+)?)\]?[\s:|-]+(.+?)\s*$"
+)
+_BEFORE = re.compile(
+    r"^(start|begin|init|end|stop|done|finish)(?:t?ed|t?ing)?[\s_:-]+([A-Za-z][\w ./-]*)$", re.IGNORECASE
+)
+_BEHIND = re.compile(
+    r"^([A-Za-z][\w ./-]*?)[\s_:-]+(start|begin|init|end|stop|done|finish)(?:t?ed|t?ing)?$", re.IGNORECASE
+)
+_AS_TEXT, _AS_JSON = " ", "{"
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    """Return time and event of a line."""
+    if separator == _AS_JSON:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return [line]
+        said = {str(k).lower(): v for k, v in found.items()} if isinstance(found, dict) else {}
+        stamp = next((str(said[k]) for k in ("time", "timestamp", "ts", "time_s", "datetime") if k in said), "")
+        name = next((str(said[k]) for k in ("phase", "name", "stage", "section") if k in said), "")
+        what = next((str(said[k]).lower() for k in ("event", "type", "action", "kind", "ev", "ph") if k in said), "")
+        return [stamp, f"{name}_{what.removesuffix('ed')}"]
+    if separator != _AS_TEXT:
+        return dialect.split_line(line, separator)
+    match = _TEXT.match(line)
+    if match is None:
+        return [line]
+    if before := _BEFORE.match(match[2]):
+        return [match[1].replace(",", "."), f"{before[2]}_{before[1].lower()}"]
+    behind = _BEHIND.match(match[2])
+    return [match[1].replace(",", "."), f"{behind[1]}_{behind[2].lower()}" if behind else match[2]]
 
 
 def _separator(head: Head) -> str | None:
     """Return what separates time and event, ``None`` where the lines are something else."""
     lines = [line for line in head.lines[:60] if line.strip()]
     for separator in _SEPARATORS:
-        rows = [dialect.split_line(line, separator) for line in lines]
+        rows = [_cells(line, separator) for line in lines]
         rows = rows[1:] if rows and not _STAMP.match(rows[0][0]) else rows
         if not rows or any(len(r) < 2 or not _STAMP.match(r[0]) for r in rows[:3]):
             continue
@@ -38,7 +74,7 @@ def _parse(log: Log) -> Iterator[Part]:
     separator = _separator(log.head)
     if separator is None:
         raise LogRefusedError(f"{log.name}: needs lines of a time and an event such as fit_start and fit_end")
-    samples = [line.split(separator)[0].strip(' "') for line in log.head.lines[:100]]
+    samples = [_cells(line, separator)[0] for line in log.head.lines[:100]]
     form = work.stamp_form(log, [s for s in samples if _STAMP.match(s)])
     clock = work.clock_of(log, form)
     pairs = _Pairs()
@@ -46,12 +82,12 @@ def _parse(log: Log) -> Iterator[Part]:
         numbers = range(block.first_line, block.first_line + block.count)
         raw = pl.DataFrame({"line": numbers, "raw": block.lines}, schema={"line": pl.Int64, "raw": pl.String})
         raw = raw.filter(pl.col("raw").str.strip_chars() != "")
-        if block.first_line == 1 and raw.height and not _STAMP.match(raw["raw"][0].strip()):
+        if block.first_line == 1 and raw.height and not _STAMP.match(_cells(raw["raw"][0], separator)[0]):
             raw = raw.slice(1)
-        cells = pl.col("raw").str.split(separator)
+        cells = [_cells(line, separator) for line in raw["raw"].to_list()]
         told = raw.with_columns(
-            event=cells.list.get(1, null_on_oob=True).str.strip_chars(' "'),
-            stamp=cells.list.get(0).str.strip_chars(' "'),
+            event=pl.Series([c[1] if len(c) > 1 else None for c in cells], dtype=pl.String),
+            stamp=pl.Series([c[0] for c in cells], dtype=pl.String),
         )
         naive = told.select(stamps.parse(pl.col("stamp"), form).alias("at")).to_series()
         for row in told.with_columns(clock.to_utc(naive)).select("line", "raw", "event", "at").iter_rows():
@@ -96,7 +132,7 @@ class _Pairs:
 
 ADAPTER = Adapter(
     name="phase-events",
-    title="phase logs as events (time, fit_start / fit_end)",
+    title="phase logs as events, a line each (time, fit_start / fit_end), also as JSON or text",
     yields="phases",
     sniff=lambda head: _separator(head) is not None,
     parse=_parse,

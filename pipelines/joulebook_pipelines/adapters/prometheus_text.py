@@ -23,7 +23,7 @@ def _sniff(head: Head) -> bool:
     lines = [line for line in head.lines[:60] if line.strip()]
     lines = lines if head.complete else lines[:-1]
     samples = [m for line in lines if (m := re.match(_SAMPLE, line))]
-    metas = sum(bool(_META.match(line)) for line in lines)
+    metas = sum(line.startswith("#") for line in lines)
     known = any(prometheus_names.looks_known(m[1]) for m in samples)
     return known and (len(samples) + metas) * 5 >= len(lines) * 4
 

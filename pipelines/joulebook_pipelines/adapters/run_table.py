@@ -11,7 +11,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, dialect, json_records, run_rows, run_titles, table, work
+from joulebook_pipelines.logs import cells, decimals, dialect, json_records, run_rows, run_titles, table, work
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.run_titles import Columns, Spent
 from joulebook_pipelines.logs.table import Field
@@ -71,11 +71,29 @@ def _parse(log: Log) -> Iterator[Part]:
             if sum(f.height for f in frames) > MOST_ROWS:
                 raise LogRefusedError(f"{log.name}: has more than {MOST_ROWS} rows, so it is no table of runs")
         clean = [pl.col(f"c{i}").str.strip_chars(' \t"') for i in range(len(titles))]
-        yield from _read(log, titles, pl.concat(frames).with_columns(clean), pl.concat(rejects), lines)
+        whole = _with_points(pl.concat(frames).with_columns(clean), found[0])
+        yield from _read(log, titles, whole, pl.concat(rejects), lines)
     else:
         text = log.whole_text()
         titles, raw_json = _of_json(log, text)
         yield from _read(log, titles, raw_json, table.no_rejects(), text.count("\n") + (not text.endswith("\n")))
+
+
+def _with_points(raw: pl.DataFrame, separator: str) -> pl.DataFrame:
+    """Return the cells of a table whose decimal sign is a comma with points."""
+    columns = [c for c in raw.columns if c != "line"]
+    evidence = sum((decimals.evidence(raw[c]) for c in columns), decimals.Evidence())
+    if separator == "," or decimals.decide(evidence, point_is_usual=True) != ",":
+        return raw
+    number, point = (
+        r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d+)?$",
+        pl.col(*columns).str.replace_all(".", "", literal=True),
+    )
+    return raw.with_columns(
+        pl.when(pl.col(*columns).str.contains(number))
+        .then(point.str.replace(",", ".", literal=True))
+        .otherwise(pl.col(*columns))
+    )
 
 
 def _of_json(log: Log, text: str) -> tuple[list[str], pl.DataFrame]:

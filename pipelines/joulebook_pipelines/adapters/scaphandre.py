@@ -70,9 +70,7 @@ def _parse(log: Log) -> Iterator[Part]:
     if not rows and not rejects:
         raise LogRefusedError(f"{log.name}: no report of Scaphandre in it")
     frame = pl.DataFrame(rows, schema={"line": pl.Int64, "device": pl.String, "us": pl.Int64, "power_w": pl.Float64})
-    frame = frame.unique(["device", "us"], keep="first", maintain_order=True).unique(
-        ["line", "device"], keep="first", maintain_order=True
-    )
+    frame = frame.unique(["device", "us"], keep="first", maintain_order=True)
     step = pl.col("us").diff().over("device")
     # Each power is the mean since the report before; the first covers the usual step.
     span = pl.coalesce(pl.when(step > 0).then(step), step.filter(step > 0).median().over("device")) / 1e6

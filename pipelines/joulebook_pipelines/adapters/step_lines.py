@@ -1,4 +1,4 @@
-"""Text logs of training frameworks with a line a step: torchtitan, DeepSpeed, NeMo."""
+"""Text logs of training frameworks with a line a step: torchtitan, DeepSpeed, NeMo, fairseq, nanoGPT, llm.c, own loops."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ _RANK = r"^\[(?:rank)?(\d+)\]:"
 def _parse(log: Log) -> Iterator[Part]:
     form = step_lines.find(log.head)
     if form is None:
-        raise LogRefusedError(f"{log.name}: has no line about a step as torchtitan, DeepSpeed or NeMo write it")
+        raise LogRefusedError(
+            f"{log.name}: has no line about a step as torchtitan, DeepSpeed, NeMo, fairseq or an own loop write it"
+        )
     pattern = next(p for q, _, p in form.things if q == "end_utc")
-    lines = [line for line in log.head.lines if re.search(form.line, line)][:200]
+    plain = (re.sub(step_lines.COLOURS, "", line) for line in log.head.lines)
+    lines = [line for line in plain if re.search(form.line, line) and not re.search(form.without, line)][:200]
     told = [m[1].replace(",", ".") for line in lines if (m := re.search(pattern, line))]
     rank = next((m[1] for line in lines if (m := re.search(_RANK, line))), "")
     stamps_ = work.stamp_form(log, told) if told else None
@@ -35,7 +38,9 @@ def _parse(log: Log) -> Iterator[Part]:
 def _split(block: Block, form: Form, rank: str, *, timed: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the things of each step as text, and rejects of lines that are cut; several ranks may print the same step."""
     numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.contains(form.line))
+    lines = pl.DataFrame({"line": numbers, "raw": block.lines})
+    lines = lines.with_columns(pl.col("raw").str.replace_all(step_lines.COLOURS, ""))
+    lines = lines.filter(pl.col("raw").str.contains(form.line) & ~pl.col("raw").str.contains(form.without))
     found = lines.with_columns(pl.col("raw").str.extract(pattern).alias(q) for q, _, pattern in form.things)
     last = block.first_line + block.count - 1 if not block.terminated else -1
     whole = pl.col("step").is_not_null() & (pl.col("line") != last)
@@ -53,7 +58,7 @@ def _split(block: Block, form: Form, rank: str, *, timed: bool) -> tuple[pl.Data
 
 ADAPTER = Adapter(
     name="step-lines",
-    title="text logs of torchtitan, DeepSpeed and NeMo (lines of steps)",
+    title="text logs of torchtitan, DeepSpeed, NeMo, fairseq, nanoGPT, llm.c and own loops (lines of steps)",
     yields="runs, steps with time, loss, batch size and learning rate",
     sniff=lambda head: step_lines.find(head) is not None,
     parse=_parse,

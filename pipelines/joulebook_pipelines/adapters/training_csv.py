@@ -15,10 +15,21 @@ _METERED = ("watt", "power", "energy", "_w", "joule", "kwh", "voltage")
 
 
 def _knows(titles: Sequence[str]) -> bool:
-    folded = [t.lower() for t in titles]
+    known = _names(titles)
+    return ("loss" in known or not _metered(titles)) and step_names.tells_of_steps(known)
+
+
+def _metered(titles: Sequence[str]) -> bool:
+    return any(m in t if m != "_w" else t.endswith("_w") for t in (t.lower() for t in titles) for m in _METERED)
+
+
+def _names(titles: Sequence[str]) -> dict[str, str]:
+    """Return what the titles name; where steps have no number, those of the epochs stand for them (Keras)."""
     known = step_names.known_names(titles)
-    metered = "loss" not in known and any(m in t if m != "_w" else t.endswith("_w") for t in folded for m in _METERED)
-    return not metered and step_names.tells_of_steps(known)
+    epoch = next((t for t in titles if t.strip().lower() == "epoch"), None)
+    if "step" not in known and "loss" in known and epoch is not None and not _metered(titles):
+        return {**known, "step": epoch}
+    return known
 
 
 def _header(head: Head) -> Dialect | None:
@@ -33,7 +44,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(
             f"{log.name}:1: needs a header with step and loss, or with time, step and tokens or batch size"
         )
-    names = step_names.known_names(found.titles)
+    names = _names(found.titles)
     columns = {q: found.names[found.titles.index(n)] for q, n in names.items()}
     form = None
     if "end_utc" in names:
@@ -63,7 +74,7 @@ def _split(block: Block, found: Dialect) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 ADAPTER = Adapter(
     name="training-csv",
-    title="training logs as CSV: own loops, Lightning metrics.csv, W&B history",
+    title="training logs as CSV: own loops, Lightning metrics.csv, Keras CSVLogger, W&B history",
     yields="runs, steps with tokens, loss, batch size and learning rate; cards as W&B samples them",
     sniff=lambda head: _header(head) is not None,
     parse=_parse,

@@ -13,6 +13,11 @@ from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log
 from joulebook_pipelines.logs.table import Field
 
 _WATTS = ("PkgWatt", "CorWatt", "GFXWatt", "RAMWatt", "SysWatt")
+_JOULES = {"Pkg_J": "PkgWatt", "Cor_J": "CorWatt", "GFX_J": "GFXWatt", "RAM_J": "RAMWatt", "Sys_J": "SysWatt"}
+"""With ``--Joules`` each interval gives its energy."""
+
+_MEASURED = (*_WATTS, *_JOULES)
+_ROW_OF_TITLES = r"Watt|(?:Pkg|Cor|GFX|RAM|Sys)_J"
 _TIME = "Time_Of_Day_Seconds"
 SAME_ROUND = 0.01
 """Steps below this share of the longest are between the lines of one round."""
@@ -24,13 +29,17 @@ _EPOCH = stamps.StampForm("epoch", aware=True, unit_us=1e6)
 
 
 def _cells(line: str) -> list[str]:
-    return [c.strip() for c in (line.split("\t") if "\t" in line else line.split())]
+    return [c.strip() for c in (line.split("\t") if "\t" in line else line.split(",") if "," in line else line.split())]
 
 
 def _headers(head: Head) -> list[str] | None:
-    lines = [_cells(line) for line in head.lines[:2000] if "Watt" in line]
+    lines = [_cells(line) for line in head.lines[:2000] if re.search(_ROW_OF_TITLES, line)]
     return next(
-        (c for c in lines if any(w in c for w in _WATTS) and ({"CPU", "Avg_MHz", "Busy%", "Package", _TIME} & set(c))),
+        (
+            c
+            for c in lines
+            if any(w in c for w in _MEASURED) and ({"CPU", "Avg_MHz", "Busy%", "Package", _TIME} & set(c))
+        ),
         None,
     )
 
@@ -65,6 +74,19 @@ def _early(name: str) -> Finding:
         "stamped-before", Severity.NOTE, name,
         "The stamps stand before the rounds, and turbostat measures the time behind them: the powers lie early by up to its interval.",
     )  # fmt: skip
+
+
+def _field(column: str, header: str, *, required: bool = False) -> Field:
+    quantity, unit = ("energy_j", "J") if header in _JOULES else ("power_w", "W")
+    return Field(column, header, quantity, unit, required=required)
+
+
+def _of_one_interval(span: pl.Series) -> pl.Series:
+    """Return spans of energies: behind a row that was lost the energy is still that of one interval."""
+    usual = span.median()
+    return pl.select(
+        pl.when(pl.lit(span) > 1.5 * pl.lit(usual)).then(pl.lit(usual)).otherwise(pl.lit(span)).alias("span_s")
+    ).to_series()
 
 
 class _Stamped:
@@ -118,18 +140,20 @@ class _Reader:
         lines, broken = sections.lines_of(block), table.no_rejects()
         if self._stamped is not None:
             lines, broken = self._stamped.split(lines)
-        tabs = pl.col("raw").str.contains("\t", literal=True)
+        tabs, commas = (pl.col("raw").str.contains(c, literal=True) for c in "\t,")
         parts = (
             pl.when(tabs)
             .then(pl.col("raw").str.split("\t"))
+            .when(commas)
+            .then(pl.col("raw").str.split(","))
             .otherwise(pl.col("raw").str.strip_chars().str.extract_all(r"\S+"))
         )
         cells_ = lines.with_columns(cells=parts)
-        header = pl.col("cells").list.contains(self._headers[0]) & pl.col("raw").str.contains("Watt", literal=True)
+        header = pl.col("cells").list.contains(self._headers[0]) & pl.col("raw").str.contains(_ROW_OF_TITLES)
         cells_ = cells_.filter(~header)
         regular = pl.col("cells").list.len() == len(self._names)
         # Lines before the table (the description of the CPU) are no rows; among the rows they are damage.
-        number = pl.col("raw").str.contains(r"^\s*[-\d.]+[\t ]+[-\d.]+[\t ]")
+        number = pl.col("raw").str.contains(r"^\s*[-\d.]+[\t ,]+[-\d.]+[\t ,]")
         odd = cells_.filter(~regular & number).select("line", "raw")
         raw = cells_.filter(regular).select(
             "line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names)),
@@ -147,7 +171,8 @@ class _Reader:
         for group, mine in self._groups(raw):
             values, bad = table.convert(mine, group.fields)
             values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=False)
-            readings.append(table.kept(values.with_columns(mine["ts_utc"], mine["span_s"])))
+            span = mine["span_s"] if group.channel.kind == "mean" else _of_one_interval(mine["span_s"])
+            readings.append(table.kept(values.with_columns(mine["ts_utc"], span)))
             rejects += [bad, judged]
             if group.channel.device not in self._channels and mine.height:
                 self._channels[group.channel.device] = group.channel
@@ -168,7 +193,7 @@ class _Reader:
         at = raw.select(stamps.parse(pl.col(time), _EPOCH).dt.replace_time_zone("UTC").alias("ts_utc")).to_series()
         raw = raw.with_columns(at)
         lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
-        watts = [Field(c, h, "power_w", "W") for h in _WATTS if (c := self._column(h))]
+        watts = [_field(c, h) for h in _MEASURED if (c := self._column(h))]
         rejects = table.without_time(lost, watts, Field(time, _TIME, "ts_utc"))
         raw = raw.filter(pl.col("ts_utc").is_not_null())
         us = raw["ts_utc"].dt.timestamp("us").alias("us")
@@ -217,19 +242,20 @@ class _Reader:
         if package is None and cpu is not None and not raw.filter(~summary).is_empty():
             turns.append((0, ~summary))
         for socket, mine in turns:
-            for header in _WATTS:
+            for header in _MEASURED:
                 column = self._column(header)
-                domain = rapl.domain(header, socket) if column else None
+                domain = rapl.domain(_JOULES.get(header, header), socket) if column else None
                 if column is None or domain is None:
                     continue
                 chosen = raw.filter(mine)
                 # Only the first line of a package carries its watts; the blanks of the others say nothing.
                 chosen = chosen if socket is None else chosen.filter(pl.col(column) != "")
-                fields = [Field(column, header, "power_w", "W", required=socket is None)]
-                if header == "PkgWatt" and (temperature := self._column("PkgTmp")):
+                fields = [_field(column, header, required=socket is None)]
+                if header in {"PkgWatt", "Pkg_J"} and (temperature := self._column("PkgTmp")):
                     fields.append(Field(temperature, "PkgTmp", "temperature_c", "C"))
                 if chosen.height:
-                    channel = Channel(domain.device, domain.scope, kind="mean")
+                    kind = "energy" if header in _JOULES else "mean"
+                    channel = Channel(domain.device, domain.scope, kind=kind)
                     yield (
                         wide.Group(channel, tuple(fields), domain.scope),
                         chosen.with_columns(device=pl.lit(domain.device)),

@@ -37,7 +37,7 @@ _PLACES = (
     (r"psu ?(\d+) (?:output|out|dc)$", "psu:{}", "dc"), (r"(?:psu|supply) (?:output|out|dc)$", "psu:0", "dc"),
     (r"(?:output|out) (?:psu|supply)$", "psu:0", "dc"), (r"dc(?: output| out)?$", "psu:0", "dc"),
     (r"psu ?(\d+)(?: input| in| ac)?$", "psu:{}", ""),
-    (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:node|server|system|host|machine)$", "node", "node"),
+    (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:node|server|system|sys|host|machine)$", "node", "node"),
     (r"rack$", "rack", "rack"), (r"(?:facility|building|site)$", "facility", "facility"),
     (r"(?:l|phase) ?([1-6])$", "phase:{}", ""), (r"(?:phase )?([abc])$", "phase:{}", ""),
     (r"fan ?(\d+)$", "fan:{}", "part"), (r"inlet$", "inlet", "part"),
@@ -156,14 +156,15 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
 
 def _of_series(title: str) -> Meaning | None:
     """Return what a title says that is a series of Prometheus, as dashboards export them side by side."""
-    match = re.fullmatch(r"(\w+)\s*\{(.*)\}", title.strip())
+    match = re.fullmatch(r"(\w+)\s*(?:\{(.*)\})?", title.strip())
     if match is None or not prometheus_names.looks_known(match[1]):
         return None
-    labels = dict(re.findall(r'(\w+)=\\?"*([^",}\\]*)', match[2]))
+    labels = dict(re.findall(r'(\w+)=\\?"*([^",}\\]*)', match[2] or ""))
     told = next(iter(prometheus_names.classify(match[1], labels)), None)
     if told is None or told.quantity not in {"power_w", "energy_j", "energy_counter_j"}:
         return Meaning()
-    device = told.device + (prometheus_names.card_key(labels)[1] or "0" if told.device.endswith(":") else "")
+    number = prometheus_names.card_key(labels)[1]
+    device = (told.device + number).removesuffix(":") if told.device.endswith(":") else told.device
     counts = "counter" if told.quantity == "energy_counter_j" else ""
     quantity = "power_w" if told.quantity == "power_w" else "energy_j"
     return Meaning("quantity", quantity, told.unit, device.replace(":", " "), counts=counts)
@@ -278,7 +279,7 @@ def _groups(
         if m.role != "quantity":
             continue
         device, scope = place(m.place, options)
-        if rows_name_device and not m.place:
+        if rows_name_device and m.place in {"", "gpu"}:
             device = ""
         mine = fields.setdefault((device, scope), [])
         if any(f.quantity == m.quantity for f in mine):

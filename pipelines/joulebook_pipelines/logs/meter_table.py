@@ -195,10 +195,12 @@ def _why_unknown(log: Log) -> str:
     width = dialect.looks_headerless(log.head)
     first = next((line for line in log.head.lines if line.strip()), "")[:100]
     if width:
+        row = next((r for s in dialect.SEPARATORS if len(r := dialect.split_line(first, s)) == width), [])
+        power = next((i for i, c in enumerate(row, 1) if i > 1 and dialect.is_number(c)), min(2, width))
         return (
             f"{log.name}:1: has no header line, so its {width} columns have no names: {first!r}. Say in study.toml "
             f"which is which by "
-            f'position, e.g. columns = {{ time = "1", power_w = "{min(2, width)}" }} and units = {{ power_w = "W" }}'
+            f'position, e.g. columns = {{ time = "1", power_w = "{power}" }} and units = {{ power_w = "W" }}'
         )
     return (
         f"{log.name}: no line names a time and a power or an energy (it begins {first!r}); name the columns: "

@@ -56,7 +56,7 @@ _FILLER = {
     "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average",
     "mean", "current", "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges",
     "value", "readings", "of", "act", "wirk", "momentan", "aktuelle", "aktuell", "global", "total", "sum", "gesamt",
-    "all", "overall", "summe", "mittel", "per", "delta", "apower", "aenergy", "emeter", "get", "realtime", "tot", "sigma",
+    "all", "overall", "summe", "mittel", "per", "delta", "apower", "aenergy", "emeter", "get", "realtime", "consumed", "tot", "sigma",
 }  # fmt: skip
 _TOTAL = {
     "total", "sum", "gesamt", "all", "overall", "summe", "ges", "tot", "sigma",

@@ -16,12 +16,18 @@ from joulebook_pipelines.logs.contract import Log, LogRefusedError
 from joulebook_pipelines.logs.table import Field
 
 NAMES = {
-    "phase": ("phase", "name", "stage", "section"),
-    "start": ("start", "start_time", "begin", "start_utc", "t_start"),
-    "end": ("end", "end_time", "stop", "end_utc", "t_end"),
+    "phase": ("phase", "name", "stage", "section", "phase_name", "label", "activity"),
+    "start": (
+        "start", "start_time", "begin", "start_utc", "t_start", "start_ts", "start_timestamp", "start_unix", "start_s", "start_ms",
+        "start_us", "start_ns", "begin_time", "started", "started_at", "from",
+    ),
+    "end": (
+        "end", "end_time", "stop", "end_utc", "t_end", "end_ts", "end_timestamp", "end_unix", "end_s", "end_ms", "end_us", "end_ns",
+        "stop_time", "ended", "ended_at", "finish", "finished", "finished_at", "finish_time", "to",
+    ),
     "duration": ("duration_s", "duration", "seconds"),
     "run": ("run", "run_id", "run_name"),
-}
+}  # fmt: skip
 """Names of a phase's members, the usual one first; compared without regard to case."""
 
 PHASE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -58,7 +64,9 @@ def known(names: Sequence[str]) -> dict[str, str]:
 
 def is_whole(names: Mapping[str, str]) -> bool:
     """Tell whether these names make a log of phases."""
-    return {"phase", "start", "end"} <= set(names) or ({"phase", "start", "duration"} <= set(names) and "run" in names)
+    return {"phase", "start", "end"} <= set(names) or (
+        {"phase", "start", "duration"} <= set(names) and ("run" in names or "phase" in names["phase"].lower())
+    )
 
 
 def word(name: str) -> str:

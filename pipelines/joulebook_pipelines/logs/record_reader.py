@@ -48,7 +48,7 @@ def parts(log: Log, batches: Iterator[Columns], why_nothing: str, odd_rule: str)
         raise LogRefusedError(f"{log.name}: {why_nothing}")
     begin = first[0].head(meter_table.SAMPLE_LINES)
     names = tuple(n for n in begin.columns if n != "line" and begin[n].null_count() < begin.height)
-    titles, units = json_names.titles(names)
+    titles, units = _with_units_beside(begin, names, *json_names.titles(names))
     written = Dialect("", 1, titles, units, 1)
     if log.options.columns:
         layout = meter_mapping.from_options(written, log.options, log.name)
@@ -64,6 +64,22 @@ def parts(log: Log, batches: Iterator[Columns], why_nothing: str, odd_rule: str)
             frame = _frame(columns.slice(at, CHUNK), names, written)
             yield reader.rows(frame, rejects if at == 0 else table.no_rejects(), lines if at == 0 else 0)
     yield Part(findings=reader.afterwards())
+
+
+def _with_units_beside(
+    begin: pl.DataFrame, names: Sequence[str], titles: tuple[str, ...], units: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return titles and units, with the unit that stands beside a value as ``{"value": 250, "unit": "W"}``."""
+    told, known = list(titles), list(units)
+    for i, name in enumerate(names):
+        thing, _, last = name.rpartition(".")
+        beside = next((n for u in ("unit", "units") if (n := f"{thing}.{u}") in names), None)
+        if last not in {"value", "reading"} or beside is None or units[i]:
+            continue
+        said = begin[beside].drop_nulls().unique().to_list()
+        if len(said) == 1:
+            told[i], known[i] = thing.rpartition(".")[2], said[0]
+    return tuple(told), tuple(known)
 
 
 def _frame(columns: pl.DataFrame, names: Sequence[str], written: Dialect) -> pl.DataFrame:

@@ -9,7 +9,18 @@ from typing import Any
 
 from joulebook_pipelines.logs import sensors
 
-TIME_KEYS = ("time", "timestamp", "ts", "@timestamp", "date", "datetime", "collected_at", "collected", "ReadingTime")
+TIME_KEYS = (
+    "time",
+    "timestamp",
+    "ts",
+    "_time",
+    "@timestamp",
+    "date",
+    "datetime",
+    "collected_at",
+    "collected",
+    "ReadingTime",
+)
 """Names under which collectors write when they asked; ``ReadingTime`` is the sensor's own."""
 
 Reader = Callable[[Mapping[str, Any], str], Iterator["Value"]]

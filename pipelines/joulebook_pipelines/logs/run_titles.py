@@ -10,7 +10,7 @@ from joulebook_pipelines.logs import meter_titles, rapl, step_names
 
 _RUN = (
     "run_id", "__run_id", "run_name", "run", "trial_id", "trial", "experiment_id", "experiment", "window_name", "job_id",
-    "job", "project_name",
+    "job", "project_name", "lauf", "durchlauf",
 )  # fmt: skip
 _START = ("start_utc", "start_time", "start", "started_at", "started", "begin", "start_timestamp", "timestamp_start")
 _END = (
@@ -20,6 +20,7 @@ _STAMP = ("timestamp", "datetime", "time", "date", "date_time", "ts")
 _DURATION = (
     "duration", "runtime", "run_time", "execution_time", "elapsed_time", "total_time", "train_time", "training_time", "inference_time",
     "total_inference_time", "total_training_time", "wall_time", "walltime", "real_time", "time_per_epoch", "epoch_time", "total_runtime",
+    "dauer", "laufzeit", "duree", "duracion", "durata", "temps",
 )  # fmt: skip
 _PLAIN = {
     "batch_size": ("batch_size", "global_batch_size", "batchsize", "params_batch_size", "config_batch_size"),
@@ -178,7 +179,7 @@ def is_run_table(titles: Sequence[str]) -> bool:
     folded = {t.strip().lower() for t in titles}
     if (
         len(titles) < 3
-        or CODECARBON in folded
+        or {CODECARBON, "time_of_day_seconds"} & folded
         or rapl.is_poll(titles)
         or step_names.tells_of_steps(step_names.known_names(titles))
     ):
@@ -198,7 +199,7 @@ def is_run_table(titles: Sequence[str]) -> bool:
     if not found.spent:
         return bool({"batch_size"} <= roles and any(t.startswith("target_") for t in folded) and untimed)
     if "duration" in roles:
-        return named and (untimed or bool(roles & {"start", "phase", "run"}))
+        return (named and (untimed or bool(roles & {"start", "phase", "run"}))) or "start" in roles
     if {"start", "end"} <= roles:
         return named
     energies = any(s.quantity == "energy_j" for s in found.spent)
@@ -234,9 +235,10 @@ def chosen(found: Columns) -> list[Spent]:
     best: dict[tuple[str, str], Spent] = {}
     for column in found.spent:
         key = (column.device, column.quantity)
-        if key not in best or (column.unit and not best[key].unit):
+        known = best.get(key)
+        if known is None or (column.unit and (not known.unit or "codecarbon" in known.title.lower())):
             best[key] = column
-    if any(s.unit for s in best.values()):
+    if any(s.unit for s in best.values() if "codecarbon" not in s.title.lower()):
         best = {k: s for k, s in best.items() if s.unit or not _doubled(s, best)}
     numbered = {s.device.split(":")[0] for s in best.values() if ":" in s.device}
     return [
@@ -287,6 +289,7 @@ def _spent(at: int, title: str, *, monitor: bool) -> Spent | None:
     if not quantity or (quantity == "energy_j" and "power" in said and "energy" not in said and not consumed):
         return None
     device, scope = _device(words)
+    unit = unit or ("kWh" if "codecarbon" in said and quantity == "energy_j" else "")  # its table has no other unit
     return Spent(at, title, quantity, "J" if monitor and not unit else unit, device, scope)
 
 

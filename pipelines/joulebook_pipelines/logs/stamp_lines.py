@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import polars as pl
 
@@ -17,8 +18,12 @@ FORMS = {
     "date": rf"{_DAY},?\s+(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}}\s+{_MONTH}),?(?:\s+\d{{4}})?\s+\d{{1,2}}:\d\d:\d\d"
     r"(?:\s+[AP]M)?(?:\s+[A-Z]{1,5})?(?:\s+\d{4})?",
     "epoch": r"(?:1\d{12}|1\d{9}(?:\.\d{1,9})?)\b",
+    "ts": rf"{_MONTH}\s+\d{{1,2}}\s+\d\d:\d\d:\d\d(?:\.\d{{1,6}})?(?=\s)",
 }
-"""What a collector writes: ``date -Is`` and the like, plain ``date``, ``date +%s``."""
+"""What a collector writes: ``date -Is`` and the like, plain ``date``, ``date +%s``, ``ts`` of moreutils (which has no year)."""
+
+_POLARS = {**FORMS, "ts": FORMS["ts"].removesuffix(r"(?=\s)") + r"\b"}
+"""The same without a look ahead."""
 
 LEAD = r"^[\s#=*\[<>-]*(?:(?i:date|time|timestamp|ts|stamp|at)\s*[:=]\s*)?"
 TAIL = r"[\]\s#=*>,;|]*(?:-{2,}\s*)?(.*)$"
@@ -39,17 +44,20 @@ class StampLines:
     pattern
         Groups: the stamp, the rest of its line.
     style
-        ``iso``, ``date`` or ``epoch``.
+        ``iso``, ``date``, ``epoch`` or ``ts``.
     form
         As in :mod:`joulebook_pipelines.logs.stamps`.
     clock
         Turns naive stamps into UTC.
+    began
+        Day of the first line, where the stamps have no year.
     """
 
     pattern: str
     style: str
     form: stamps.StampForm
     clock: stamps.Localiser
+    began: date | None = None
 
     def split(self, texts: pl.Expr) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
         """Return the stamp (null where none), the rest of the line, and whether a line was meant as a stamp."""
@@ -61,6 +69,8 @@ class StampLines:
         """Return naive datetimes (UTC where ``form.aware``)."""
         if self.style == "date":
             return printed(texts)
+        if self.began is not None:
+            return _in_year(texts, self.began)
         return stamps.parse(texts.str.replace(_UTC_TAIL, "Z"), self.form)
 
 
@@ -77,6 +87,15 @@ def printed(texts: pl.Expr) -> pl.Expr:
         "%Y %b %d %I:%M:%S %p", time_unit="us", strict=False
     )
     return pl.when(half.is_null()).then(whole).otherwise(halved)
+
+
+def _in_year(texts: pl.Expr, began: date) -> pl.Expr:
+    """Return the naive datetimes of stamps without a year: a month before that of the first line lies in the next one."""
+    months = {m: i for i, m in enumerate(_MONTH.strip("(?:)").split("|"), 1)}
+    month = texts.str.slice(0, 3).replace_strict(months, default=None, return_dtype=pl.Int32)
+    year = (began.year + (month < began.month).cast(pl.Int32)).cast(pl.String)
+    whole = pl.concat_str(year, texts.str.replace_all(r"\s+", " "), separator=" ")
+    return whole.str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
 
 
 def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[str]) -> StampLines | None:
@@ -110,7 +129,15 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
     style = max(found, key=lambda s: len(found[s]))
     first, sample = found[style][0]
     texts = [t for _, t in found[style][:200]]
-    if style == "date":
+    began = None
+    if style == "ts":
+        if options.date is None:
+            raise LogRefusedError(
+                f'{name}:{first}: the stamps ({sample!r}) have no year; add date = "2026-03-02" (the day of its first line) to this '
+                "[[source]]"
+            )
+        began, form_ = date.fromisoformat(options.date), stamps.StampForm("ts", aware=False)
+    elif style == "date":
         zones = {m[1] for t in texts if (m := re.search(r":\d\d(?:\s+[AP]M)?\s+([A-Z]{1,5})(?:\s|$)", t))}
         form_ = stamps.StampForm("date", aware=bool(zones) and zones <= _UTC_NAMES)
     else:
@@ -119,4 +146,4 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
         except stamps.StampError as error:
             raise LogRefusedError(f"{name}: {error}") from None
     clock = stamps.localiser(form_, options, name, first, sample)
-    return StampLines(f"{LEAD}({FORMS[style]}){TAIL}", style, form_, clock)
+    return StampLines(f"{LEAD}({_POLARS[style]}){TAIL}", style, form_, clock, began)

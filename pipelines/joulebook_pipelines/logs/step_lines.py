@@ -26,11 +26,14 @@ class Form:
         What a line about a step holds, and no other.
     things
         Thing of a step, its name in the line, and the pattern of its value.
+    without
+        What no line about a training step holds.
     """
 
     framework: str
     line: str
     things: tuple[tuple[str, str, str], ...]
+    without: str = r"[^\s\S]"
 
     @property
     def names(self) -> dict[str, str]:
@@ -51,8 +54,30 @@ FORMS = (
         ("batch_size", "global_batch_size", rf"\bglobal_batch_size:\s*{_NUMBER}"),
         ("step_time_s", "train_step_timing in s", rf"\btrain_step_timing in s:\s*{_NUMBER}"),
     )),
+    Form("fairseq", r'\bnum_updates"?\s*[:=].*\bwall"?\s*[:=]', (
+        ("end_utc", "time", rf"^{_STAMP}"), ("step", "num_updates", r'\bnum_updates"?\s*[:=]\s*"?(\d+)'),
+        ("loss", "loss", rf'\bloss"?\s*[:=]\s*"?{_NUMBER}'), ("learning_rate", "lr", rf'\blr"?\s*[:=]\s*"?{_NUMBER}'),
+        ("batch_size", "bsz", rf'\bbsz"?\s*[:=]\s*"?{_NUMBER}'),
+    )),
+    Form("nanoGPT", r"\biter \d+: loss [\d.]+, time [\d.]+ms", (
+        ("end_utc", "time", _STAMP), ("step", "iter", r"\biter (\d+):"), ("loss", "loss", rf"\bloss {_NUMBER}"),
+    )),
+    Form("llm.c", r"\bstep\s+\d+/\d+ \| (?:train )?loss ", (
+        ("end_utc", "time", _STAMP), ("step", "step", r"\bstep\s+(\d+)/"), ("loss", "loss", rf"\bloss {_NUMBER}"),
+        ("learning_rate", "lr", rf"\blr {_NUMBER}"),
+    )),
+    Form("stamped",
+        r"(?im)^\W{0,2}\d{4}-\d\d-\d\d[ T][\d:.,]+\S*\s.*(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}\d+\b.*\bloss\b\W{0,3}[\dni]", (
+        ("end_utc", "time", _STAMP), ("step", "step", r"(?i)(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}(\d+)"),
+        ("loss", "loss", rf"(?i)\bloss\b\W{{0,3}}?{_NUMBER}"),
+        ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[_ ]rate)\b\W{{0,3}}?{_NUMBER}"),
+    ), r"(?i)consumed samples|\b(?:val|valid|validation|eval|evaluation|test)\b|(?:val|eval|test)_loss|\bwatt|\{\""),
 )  # fmt: skip
-"""Lines as torchtitan's metrics, DeepSpeed's step reports and NeMo 2's progress printer write them."""
+"""Lines as torchtitan's metrics, DeepSpeed's step reports, NeMo 2's progress printer and others write them; the last form is that of
+own loops: a time, the number of the step and its loss in one line."""
+
+COLOURS = r"\x1b\[[0-9;]*m"
+"""What a terminal shows in colours stands so in a file."""
 
 
 def find(head: Head) -> Form | None:
@@ -64,4 +89,5 @@ def find(head: Head) -> Form | None:
     >>> find(Head("train.log", line, "utf-8", True)).framework
     'torchtitan'
     """
-    return next((f for f in FORMS if re.search(f.line, head.text)), None)
+    lines = [re.sub(COLOURS, "", line) for line in head.lines]
+    return next((f for f in FORMS if any(re.search(f.line, x) and not re.search(f.without, x) for x in lines)), None)

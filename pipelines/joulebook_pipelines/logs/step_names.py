@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 NAMES = {
     "end_utc": ("time", "timestamp", "ts", "_timestamp", "datetime", "wall_time", "date", "created_at"),
     "run_id": ("run", "run_id", "run_name", "experiment", "job", "job_id"),
-    "step": ("step", "global_step", "iteration", "iter", "_step", "train/global_step", "trainer/global_step"),
+    "step": ("step", "global_step", "iteration", "iter", "_step", "current_steps", "train/global_step", "trainer/global_step"),
     "step_time_s": (
         "step_time_s", "step_time", "step_time (s)", "iteration_time_s", "time_per_step_s", "elapsed_s", "train/step_time_s",
     ),
