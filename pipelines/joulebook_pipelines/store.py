@@ -106,9 +106,9 @@ class Store(Questions):
             if not self._reading_columns.issuperset(frame.columns):
                 self._reading_columns = make_room(self._con, frame)
         stored = READING_ROWS if name == "readings" else name
-        self._con.register("rows_to_insert", frame.to_arrow(compat_level=pl.CompatLevel.newest()))
+        # Named in the statement, not registered: what is registered stays in memory until the file is closed.
+        rows_to_insert = frame.to_arrow(compat_level=pl.CompatLevel.newest())  # noqa: F841
         self._con.execute(f'insert into "{stored}" by name select * from rows_to_insert')
-        self._con.unregister("rows_to_insert")
 
     def replace(self, name: str, frame: pl.DataFrame) -> None:
         """Put new rows in place of all rows of a table."""
@@ -149,7 +149,7 @@ class Store(Questions):
         """Return the first free number."""
         return int(self.sql("select coalesce(max(source_id), 0) + 1 as free from sources")["free"][0])
 
-    def settle_duplicates(self, source_id: int, *, spans: bool) -> pl.DataFrame:
+    def settle_duplicates(self, source_id: int, *, spans: bool, crowded: bool = False) -> pl.DataFrame:
         """Take out readings that stand twice and return them.
 
         Of readings of one device with the same stamp and the same values the first line is kept.
@@ -160,6 +160,8 @@ class Store(Questions):
             Source.
         spans
             Judge only readings over a span (they would be counted twice); otherwise all.
+        crowded
+            The log is about as fast as its stamps are fine: readings of a moment whose values differ are two readings.
 
         Returns
         -------
@@ -174,16 +176,15 @@ class Store(Questions):
                     and energy_counter_j is not distinct from first_value(energy_counter_j) over w as same
                 from readings where source_id = ? {condition}
                 window w as (partition by device, ts_utc, span_s order by line)
-                qualify row_number() over w > 1 order by line""",
-            [source_id],
+                qualify row_number() over w > 1 and (same or span_s is not null or not ?) order by line""",
+            [source_id, crowded],
         )
         if gone.height:
-            self._con.register("gone_rows", gone.to_arrow())
+            gone_rows = gone.to_arrow()  # noqa: F841
             self._con.execute(
                 f"delete from {READING_ROWS} r using gone_rows g where r.source_id = ? and r.line = g.line and r.device = g.device",
                 [source_id],
             )
-            self._con.unregister("gone_rows")
         return gone
 
     def above_limit(self, source_id: int) -> int:
