@@ -57,9 +57,7 @@ def take(log: Log, adapter: Adapter, store: Store, source_id: int, count: tally.
     return taken
 
 
-def _take_parts(
-    log: Log, adapter: Adapter, store: Store, source_id: int, taken: Taken, progress: Progress
-) -> None:
+def _take_parts(log: Log, adapter: Adapter, store: Store, source_id: int, taken: Taken, progress: Progress) -> None:
     told = 0
     for part in ahead(gathered(map(_in_file_order, adapter.parse(log)))):
         taken.lines += part.lines
@@ -132,7 +130,7 @@ def _set_aside(log: Log, store: Store, source_id: int, taken: Taken) -> pl.DataF
     coarse = count.equal_stamps > COARSE_SHARE * max(count.readings, 1)
     if count.sorted and (count.equal_stamps == 0 or (coarse and not taken.spans)):
         return pl.DataFrame(schema={"line": pl.Int64, "device": pl.String, "same": pl.Boolean})
-    gone = store.settle_duplicates(source_id, spans=count.sorted and coarse)
+    gone = store.settle_duplicates(source_id, spans=count.sorted and coarse, crowded=count.crowded())
     if gone.height:
         texts = pl.DataFrame(
             _lines_of(log, gone["line"].unique().to_list()), schema={"line": pl.Int64, "raw": pl.String}, orient="row"
@@ -165,21 +163,18 @@ def _order_findings(name: str, taken: Taken) -> list[Finding]:
         ))  # fmt: skip
     if gone.height:
         same = int(gone["same"].sum())
-        why = (
-            " Where values differ and lines are in order, the logger is likely a little faster than its stamps are fine."
-            if count.sorted and same < gone.height
-            else ""
-        )
         found.append(Finding(
             "duplicate-readings", Severity.WARNING, name,
             f"{counted(gone.height, 'reading')} with the stamp of an earlier line of the same device ({same} with the same values) "
-            f"set aside, first at line {int(gone['line'][0])}.{why}", {"readings": gone.height, "same": same},
+            f"set aside, first at line {int(gone['line'][0])}.", {"readings": gone.height, "same": same},
         ))  # fmt: skip
-    elif count.equal_stamps > COARSE_SHARE * max(count.readings, 1):
+    kept = count.equal_stamps - gone.height
+    coarse = count.equal_stamps > COARSE_SHARE * max(count.readings, 1)
+    if kept > 0 and (count.crowded() or (coarse and not gone.height)):
         found.append(Finding(
-            "coarse-stamps", Severity.WARNING, name,
-            f"{count.equal_stamps} of {count.readings} readings carry the stamp of the reading before: the logger is faster than its "
-            "stamps, so times are known to one stamp step only.", {"readings": count.equal_stamps},
+            "coarse-stamps", Severity.WARNING if coarse else Severity.NOTE, name,
+            f"{kept} of {count.readings} readings carry the stamp of the reading before: the logger is faster than its "
+            "stamps, so times are known to one stamp step only.", {"readings": kept},
         ))  # fmt: skip
     return found
 

@@ -15,6 +15,12 @@ GAP_S = 3.0
 
 GAP_PERIODS = 3.0
 
+PRINTED_MS = (1000, 100, 10)
+"""Resolutions that stamps are printed with [ms]; finer ones are seldom shared."""
+
+CROWDED_STEPS = 1.5
+"""Usual distance of two readings, in steps of the printed stamp, up to which one may fall into the step of another."""
+
 MOST_IN_TURN = 256
 """Devices that are looked for in turn; a machine has fewer."""
 
@@ -85,6 +91,19 @@ class Tally:
         if not self._steps:
             return pl.DataFrame(schema={"device": pl.String, "step_ms": pl.Int64, "count": pl.Int64})
         return pl.concat(self._steps).group_by("device", "step_ms").agg(pl.col("count").sum().cast(pl.Int64))
+
+    def crowded(self) -> bool:
+        """Return whether lines are in order and about as fast as their stamps are printed, so that two may share one.
+
+        A logger that samples once a second, and stamps whole seconds, prints a second twice now and then and passes
+        over another.
+        """
+        moves = self.steps().filter(pl.col("step_ms") > 0).sort("step_ms")
+        if not self.sorted or self.first is None or moves.is_empty():
+            return False
+        start_ms, steps = self.first.microsecond / 1e3, moves["step_ms"]
+        printed = next((q for q in PRINTED_MS if (steps % q == 0).all() and start_ms % q == 0), 0)
+        return 1e3 * (_median_s(moves) or 0.0) <= CROWDED_STEPS * printed
 
     def spans(self) -> pl.DataFrame:
         """Return ``device, n, first_us, last_us`` for a source whose lines are in order of time."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from joulebook.findings import Severity
 from joulebook_pipelines import config, run
 from joulebook_pipelines.ingest import SourceFile, ingest
 from joulebook_pipelines.logs.contract import Options
@@ -107,6 +108,28 @@ def test_lines_that_stand_twice_are_set_aside_with_their_text(gpu_log, study_fol
         text = (folder / "a.csv").read_text().split("\n")
         assert rejects["raw"].to_list() == [text[n - 1] for n in rejects["line"]]
     assert {f.code for f in outcome.findings} >= {"time-goes-back", "duplicate-readings"}
+
+
+def test_a_second_with_two_readings_keeps_both_and_loses_only_the_line_that_stands_twice(
+    gpu_log, study_folder, tmp_path
+):
+    rows = [(i if i % 40 else i + 1, 0, f"{200 + i % 7}.0 W") for i in range(1, 200)]
+    folder = study_folder({"a.csv": gpu_log([*rows, rows[-1]])})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        (outcome,) = ingest(_sources(folder), store)
+        assert store.table("readings").height == len(rows)
+        assert store.table("rejects")["rule"].to_list() == ["duplicate-reading"]
+    kept = next(f for f in outcome.findings if f.code == "coarse-stamps")
+    assert kept.severity == Severity.NOTE and kept.evidence == {"readings": 4}
+
+
+def test_two_values_of_one_minute_are_a_conflict(gpu_log, study_folder, tmp_path):
+    rows = [(60 * i, 0, f"{200 + i % 7}.0 W") for i in range(40)]
+    rows.insert(21, (1200, 0, "333.0 W"))
+    folder = study_folder({"a.csv": gpu_log(rows)})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        ingest(_sources(folder), store)
+        assert store.table("rejects")["rule"].to_list() == ["conflicting-duplicate"]
 
 
 def test_a_logger_faster_than_its_stamps_loses_no_reading(gpu_log, study_folder, tmp_path):
