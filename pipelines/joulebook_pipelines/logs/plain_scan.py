@@ -161,7 +161,8 @@ def _word(
             return int(at)
     if count >= MOST_WORDS or length > LONGEST_WORD or length == 0:
         return -1
-    known[column, count, :length] = data[begin:end]
+    for i in range(length):
+        known[column, count, i] = data[begin + i]
     lengths[column, count], states[column, 0], states[column, 1] = length, count + 1, count
     return int(count)
 
