@@ -66,9 +66,9 @@ def levels(points: pl.DataFrame) -> int:
     """Count distinct levels of the reading: neighbours in order that differ clearly."""
     rows = points.sort("reading_w")
     x, se = rows["reading_w"].to_numpy(), rows["reading_se_w"].to_numpy()
-    count, base = 1, 0
+    count, base, least = 1, 0, LEVEL_SHARE * float(np.abs(x).max(initial=0.0))
     for i in range(1, x.size):
-        if x[i] - x[base] > max(LEVEL_SE * float(np.hypot(se[i], se[base])), LEVEL_SHARE * float(np.abs(x).max())):
+        if x[i] - x[base] > max(LEVEL_SE * float(np.hypot(se[i], se[base])), least):
             count, base = count + 1, i
     return count
 

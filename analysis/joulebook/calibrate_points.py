@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import polars as pl
 
-from joulebook import stats
+from joulebook import stats, totals
 
 COLUMNS = ("reading_w", "reference_w", "reading_se_w", "reference_se_w", "recording")
 """Columns of a frame of points."""
@@ -72,10 +74,10 @@ def from_segments(
         segments = segments.filter(pl.col("kind").is_in(["stable", "idle"]))
     margin = pl.duration(microseconds=round(margin_s * 1e6))
     bounds = segments.select(pl.col("start_utc") + margin, pl.col("end_utc") - margin).unique(maintain_order=True)
+    reading, reference = totals.in_time([f.select("ts_utc", "power_w").drop_nulls() for f in (reading, reference)])
     rows = []
     for start, end in bounds.iter_rows():
-        within = pl.col("ts_utc").is_between(start, end, closed="left")
-        a, b = (f.filter(within)["power_w"].drop_nulls() for f in (reading, reference))
+        a, b = (_between(f, start, end) for f in (reading, reference))
         if min(len(a), len(b)) >= LEAST_READINGS:
             rows.append((*_mean(a), *_mean(b), start, end, min(len(a), len(b))))
     names = ["reading_w", "reading_se_w", "reference_w", "reference_se_w", "start_utc", "end_utc", "n"]
@@ -83,6 +85,12 @@ def from_segments(
     schema = {n: times if n.endswith("utc") else pl.Int64 if n == "n" else pl.Float64 for n in names}
     frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.lit(recording).alias("recording"))
     return frame.select(*COLUMNS, "start_utc", "end_utc", "n")
+
+
+def _between(rows: pl.DataFrame, start: datetime, end: datetime) -> pl.Series:
+    """Return the power from start to end (exclusive) [W]."""
+    first, after = (rows["ts_utc"].search_sorted(at, side="left") for at in (start, end))
+    return rows["power_w"].slice(first, max(after - first, 0))
 
 
 def _mean(values: pl.Series) -> tuple[float, float]:

@@ -91,7 +91,8 @@ def _work(log: Log, first: int, end: int, limits: tuple[float, float]) -> Iterat
     if mine.watts.size < 3:
         yield _Piece("transient", first, end, f"only {mine.watts.size} usable readings")
         return
-    start = warmup.along(log.stamps[first:end] if mine.at is None else log.stamps.gather(mine.at), mine.watts)
+    stamps = log.stamps[first:end] if mine.at is None else log.stamps.gather(mine.at)
+    start = warmup.along(stamps, mine.watts, interval=False)
     begin = first
     if start.is_steady and start.start_utc is not None and start.kind is not warmup.Kind.STEADY:
         begin = int(np.searchsorted(log.seconds, (start.start_utc - log.stamps[0]).total_seconds() - 1e-9))

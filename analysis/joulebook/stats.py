@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 from scipy import fft, special
 
 from joulebook import autoregression
@@ -17,12 +16,6 @@ Array = npt.NDArray[np.float64]
 
 MAD_TO_SD: Final = 1.482602218505602
 """Standard deviation of a normal sample over its median absolute deviation."""
-
-QN_TO_SD: Final = 2.2219
-"""Standard deviation of a normal sample over the first quartile of its pair distances (Rousseeuw and Croux 1993)."""
-
-QN_LARGEST_SAMPLE: Final = 2000
-"""Values that the quadratic Qn looks at; a longer series is thinned evenly."""
 
 MEAN_INTERVAL_MIN_N_EFF: Final = 10.0
 """Independent readings below which the interval of a mean is refused: AR(.98) series with fewer cover 85 %."""
@@ -87,62 +80,6 @@ def mad(values: npt.ArrayLike) -> float:
     """
     array = finite(values)
     return MAD_TO_SD * float(np.median(np.abs(array - np.median(array)))) if array.size else math.nan
-
-
-def qn(values: npt.ArrayLike) -> float:
-    """Return the Qn scale, robust to half of the values being wrong and without a centre.
-
-    Parameters
-    ----------
-    values
-        Numbers; above 2000 an evenly spaced subset is used.
-
-    Returns
-    -------
-    float
-        Estimate of the standard deviation, in the unit of the values; 0 for fewer than two.
-
-    References
-    ----------
-    Rousseeuw, Croux, J. Am. Stat. Assoc. 88 (1993), doi:10.1080/01621459.1993.10476408.
-
-    Examples
-    --------
-    >>> 0.5 < qn([1.0, 2.0, 3.0, 2.0, 1.0, 3.0, 900.0]) < 3.0
-    True
-    """
-    array = finite(values)
-    if array.size > QN_LARGEST_SAMPLE:
-        array = array[np.linspace(0, array.size - 1, QN_LARGEST_SAMPLE).astype(np.int64)]
-    n = array.size
-    if n < 2:
-        return 0.0
-    half = n // 2 + 1
-    small_sample = n / (n + 1.4) if n % 2 else n / (n + 3.8)
-    return QN_TO_SD * small_sample * float(_pair_distance(np.sort(array), half * (half - 1) // 2))
-
-
-@njit(cache=True, nogil=True)
-def _pair_distance(ordered: Array, rank: int) -> float:
-    """Return the pair distance of a rank, from 1, by halving the range that it lies in; no pair is written down."""
-    below, reached = -1.0, ordered[-1] - ordered[0]
-    while True:
-        middle = below + (reached - below) / 2.0
-        count, farthest, j = 0, below, 0
-        for i in range(ordered.size):
-            while ordered[i] - ordered[j] > middle:
-                j += 1
-            count += i - j
-            if j < i:
-                farthest = max(farthest, ordered[i] - ordered[j])
-        if count < rank:
-            if not below < middle < reached:
-                return float(reached)
-            below = middle
-        elif farthest < reached:
-            reached = farthest
-        else:
-            return float(reached)
 
 
 def difference_sd(values: npt.ArrayLike) -> float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats as distributions
 
-from joulebook import stats, totals
+from joulebook import qn, stats, totals
 from joulebook.findings import Estimate, Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -153,7 +153,7 @@ def estimate_cv(power_w: npt.ArrayLike) -> tuple[Estimate, float]:
         reason = f"all {n} readings are equal: a flat sensor, not a variation of zero"
         return Estimate.refused(reason, n=n, method=method), 0.0
     residual = _detrended(array)
-    scale = stats.qn(residual)
+    scale = qn.scale(residual)
     keep = np.abs(residual) <= REJECT_SCALES * scale if scale > 0.0 else np.ones(n, np.bool_)
     rejected = 1.0 - float(keep.mean())
     if rejected > LARGEST_REJECTED_RATIO:

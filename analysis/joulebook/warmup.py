@@ -176,6 +176,7 @@ def along(
     *,
     dropped_until: datetime | None = None,
     dropped_steps: int = DROPPED_STEPS,
+    interval: bool = True,
 ) -> Warmup:
     """Find where steady state begins along one series, for callers that hold arrays: see ``detect``.
 
@@ -191,6 +192,8 @@ def along(
         End of the steps at the start that do not count.
     dropped_steps
         Their number, for the reason.
+    interval
+        Whether the level gets its interval, which takes longer than the search for its start.
 
     Returns
     -------
@@ -224,11 +227,13 @@ def along(
         if later > first:
             first, reason = later, f"the first {dropped_steps} steps are left out"
             kind = Kind.STEP if kind is Kind.STEADY else kind
-    return _answer(stamps, robust, edges, kind, first, reason)
+    return _answer(stamps, robust, edges, kind, first, reason, interval=interval)
 
 
-def _level(tail: Array) -> Estimate:
+def _level(tail: Array, *, interval: bool) -> Estimate:
     """Return the mean of steady state; that of a long one from block means, in which nothing slow is lost."""
+    if not interval:
+        return Estimate(float(tail.mean()), unit="W", n=int(tail.size), n_eff=stats.effective_n(tail))
     width = tail.size // LARGEST_SAMPLE + 1
     if width == 1:
         return stats.mean_interval(tail)
@@ -240,11 +245,18 @@ def _level(tail: Array) -> Estimate:
 
 
 def _answer(
-    stamps: pl.Series, robust: Array, edges: npt.NDArray[np.int64], kind: Kind, first: int, reason: str
+    stamps: pl.Series,
+    robust: Array,
+    edges: npt.NDArray[np.int64],
+    kind: Kind,
+    first: int,
+    reason: str,
+    *,
+    interval: bool,
 ) -> Warmup:
     tail = robust[first:]
     steady = kind in ANSWERED
-    level = _level(tail)
+    level = _level(tail, interval=interval)
     steady_bins = steady & (edges[:-1] >= first)
     level_w = np.where(steady_bins, math.nan if level.value is None else level.value, math.nan)
     means = np.add.reduceat(robust, edges[:-1]) / np.diff(edges)
