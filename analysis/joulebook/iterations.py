@@ -75,20 +75,44 @@ class Iterations:
 
 
 @njit(cache=True, nogil=True)
-def _outliers(values: Array, skip: int, window: int, ranges: float) -> npt.NDArray[np.bool_]:
-    n = values.size
-    out = np.zeros(n, np.bool_)
-    for first in range(skip, n - window + 1):
-        part = np.sort(values[first : first + window])
-        low, high = 0.01 * (window - 1), 0.99 * (window - 1)
-        i, j = int(low), int(high)
-        p1 = part[i] + (low - i) * (part[i + 1] - part[i])
-        p99 = part[j] + (high - j) * (part[min(j + 1, window - 1)] - part[j])
-        median = (part[(window - 1) // 2] + part[window // 2]) / 2.0
+def _replace(ordered: Array, gone: float, fresh: float) -> None:
+    """Put a value in the place of another among values in order."""
+    at, last = 0, ordered.size - 1
+    while ordered[at] != gone:
+        at += 1
+    while at < last and ordered[at + 1] < fresh:
+        ordered[at] = ordered[at + 1]
+        at += 1
+    while at > 0 and ordered[at - 1] > fresh:
+        ordered[at] = ordered[at - 1]
+        at -= 1
+    ordered[at] = fresh
+
+
+@njit(cache=True, nogil=True)
+def _far_out(values: Array, first: int, ordered: Array, ranges: float, out: npt.NDArray[np.bool_]) -> None:
+    """Mark what lies far from the median of any window; ``ordered`` are the values of the first one, in order."""
+    window = ordered.size
+    low, high = 0.01 * (window - 1), 0.99 * (window - 1)
+    i, j = int(low), int(high)
+    while True:
+        p1 = ordered[i] + (low - i) * (ordered[i + 1] - ordered[i])
+        p99 = ordered[j] + (high - j) * (ordered[min(j + 1, window - 1)] - ordered[j])
+        median = (ordered[(window - 1) // 2] + ordered[window // 2]) / 2.0
         reach = ranges * (p99 - p1)
         for k in range(first, first + window):
             if abs(values[k] - median) > reach:
                 out[k] = True
+        if first + window >= values.size:
+            return
+        _replace(ordered, values[first], values[first + window])
+        first += 1
+
+
+def _outliers(values: Array, skip: int, window: int, ranges: float) -> npt.NDArray[np.bool_]:
+    out = np.zeros(values.size, np.bool_)
+    if skip + window <= values.size:
+        _far_out(values, skip, np.sort(values[skip : skip + window]), ranges, out)
     return out
 
 

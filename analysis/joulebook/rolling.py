@@ -71,7 +71,7 @@ def _inner_medians(values: Array, window: int, out: Array) -> None:
 def _one(values: Array, first: int, end: int, part: Array) -> float:
     """Return the median of values from first to end by selection; ``part`` is room to work in."""
     n = end - first
-    part[:n] = values[first:end]
+    _copy(values, first, n, part)
     k = n // 2
     lo, hi = 0, n - 1
     while lo < hi:
@@ -94,7 +94,10 @@ def _one(values: Array, first: int, end: int, part: Array) -> float:
             break
     if n % 2:
         return float(part[k])
-    return float((part[:k].max() + part[k]) / 2.0)
+    below = part[0]
+    for i in range(1, k):
+        below = max(below, part[i])
+    return float((below + part[k]) / 2.0)
 
 
 @njit(cache=True, nogil=True)
