@@ -133,6 +133,8 @@ def beside(folder: Path, pattern: str) -> str:
     """Return what lies where a name or glob looked and found nothing, with the nearest name, as part of a sentence."""
     if (folder / pattern).is_dir():
         return f'it is a folder; write "{pattern.rstrip("/")}/*" for the files in it'
+    if (folder / pattern).exists():
+        return "it is a pipe or a device, not a file, and may never end; write what comes out of it into a file and name that"
     place = folder
     for part in Path(pattern).parts[:-1]:
         if _MAGIC.search(part) or not (place / part).is_dir():

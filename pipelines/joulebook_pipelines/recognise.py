@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import difflib
+import lzma
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+
+import zstandard
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.logs import bare_rows, clues, prefixes, topics
+from joulebook_pipelines.logs import bare_rows, clues, prefixes, text, topics
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
@@ -30,7 +33,7 @@ def named(name: str) -> Adapter:
     """
     for adapter in ADAPTERS:
         if adapter.name == name:
-            return adapter
+            return _naming_long_lines(adapter)
     near = difflib.get_close_matches(name, [a.name for a in ADAPTERS], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise LogRefusedError(f"there is no adapter {name!r}{hint} (joulebook formats lists them)")
@@ -68,7 +71,7 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
         wanted = "meter-json" if head.text.lstrip()[:1] in {"{", "["} else "meter-csv"
         found = [named(wanted)]
     if len(found) == 1:
-        return _without_titles(head, found[0])
+        return _naming_long_lines(_without_titles(head, found[0]))
     if not found and _binary(head):
         raise LogRefusedError(
             f"{head.name}: is not text, and no adapter knows this binary format; export it as a table with a time and a power column "
@@ -79,6 +82,21 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
     raise LogRefusedError(
         f'{head.name}: {len(found)} adapters claim this file ({", ".join(a.name for a in found)}); add adapter = "…" to its [[source]]'
     )
+
+
+def _naming_long_lines(adapter: Adapter) -> Adapter:
+    """Return the adapter whose refusals name a line that is too long, where the file has one: it hides what is behind it."""
+
+    def parse(log: Log) -> Iterator[Part]:
+        try:
+            yield from adapter.parse(log)
+        except LogRefusedError:
+            # What is damaged was said already.
+            with suppress(OSError, EOFError, lzma.LZMAError, zstandard.ZstdError):
+                text.refuse_long_line(log.path, log.name)
+            raise
+
+    return replace(adapter, parse=parse)
 
 
 def _behind_prefix(head: Head, found: list[Adapter]) -> Adapter | None:

@@ -347,6 +347,15 @@ class TestFiles:
     def test_folder_as_path(self, tmp_path):
         assert 'write "logs/*"' in refused(tmp_path, '[[source]]\npath = "logs"', "logs/gpu.csv")
 
+    def test_pipe_by_name(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe.csv")
+        assert "it is a pipe or a device, not a file" in refused(tmp_path, '[[source]]\npath = "pipe.csv"')
+
+    def test_file_above_the_study(self, tmp_path):
+        (tmp_path / "study").mkdir()
+        write(tmp_path / "study", '[[source]]\npath = "../logs/*.csv"', "../logs/gpu.csv")
+        assert names(config.load(tmp_path / "study")) == ["../logs/gpu.csv"]
+
     def test_one_file_in_two_entries(self, tmp_path):
         message = refused(tmp_path, '[[source]]\npath = "*.csv"\n[[source]]\npath = "./a.csv"', "a.csv")
         assert "line 4: source[2].path" in message

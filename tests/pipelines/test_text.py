@@ -1,4 +1,5 @@
 import gzip
+import json
 import lzma
 
 import pytest
@@ -6,7 +7,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joulebook_pipelines import recognise
 from joulebook_pipelines.logs import text
+from joulebook_pipelines.logs.contract import Log
 
 
 def _read(path, size=text.BLOCK_BYTES):
@@ -74,3 +77,24 @@ def test_a_line_that_never_ends_is_cut_and_does_not_fill_the_memory(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(b"head\n" + b"7" * (3 * text.LONGEST_LINE))
     assert sum(len(b.data) for b in _read(path, size=1 << 20)) <= text.LONGEST_LINE + 10
+
+
+@pytest.mark.parametrize("first", [b"timestamp, index, power.draw [W]\n", b""])
+def test_a_line_that_is_too_long_is_the_cause_of_the_refusal(tmp_path, monkeypatch, first):
+    monkeypatch.setattr(text, "LONGEST_LINE", 1 << 17)
+    path = tmp_path / "log.csv"
+    path.write_bytes(first + b"2026/03/02 10:00:00.000, 0, 1.00 W" + b"x" * (1 << 18))
+    with pytest.raises(
+        text.LogRefusedError, match=rf"^log\.csv:{1 + bool(first)}: is a line of 262,178 bytes.*sed '\dd'"
+    ):
+        list(recognise.adapter_for(text.head(path, "log.csv")).parse(Log(path, text.head(path, "log.csv"))))
+
+
+def test_a_whole_document_may_be_one_long_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "LONGEST_LINE", 1 << 17)
+    path = tmp_path / "log.json"
+    rows = [{"time": 1_700_000_000 + i, "power_w": 200.0 + i % 7} for i in range(8_000)]
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    head = text.head(path, "log.json")
+    parts = recognise.adapter_for(head).parse(Log(path, head))
+    assert sum(p.readings.height for p in parts if p.readings is not None) == 8_000

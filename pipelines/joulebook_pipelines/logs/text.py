@@ -10,6 +10,7 @@ import codecs
 import gzip
 import io
 import lzma
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,9 +121,43 @@ def head(path: Path, name: str) -> Head:
         raise LogRefusedError(f"{name}: cannot be read: {error}") from None
     if not raw.strip(b"\x00 \r\n\t"):
         raise LogRefusedError(f"{name}: the file is empty; remove it from the study or check the tool that wrote it")
+    if len(raw) == HEAD_BYTES and not re.search(rb"[\r\n]", raw) and raw.lstrip()[:1] not in {b"{", b"[", b"<"}:
+        refuse_long_line(path, name)
     encoding = _encoding(raw)
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return Head(name, text, encoding, len(raw) < HEAD_BYTES)
+
+
+def refuse_long_line(path: Path, name: str) -> None:
+    """Refuse a file for its first line longer than :data:`LONGEST_LINE`; one that has no such line passes.
+
+    A document may be one long line: this is only asked where a file could not be read.
+
+    Raises
+    ------
+    LogRefusedError
+        The line, its length, and what to do.
+    """
+    # A line that is too long holds whole pieces without an end, so only the ends of pieces are looked at.
+    size, line, length, seen = max(LONGEST_LINE // 4, 1), 1, 0, 0
+    with open_bytes(path) as file:
+        most = path.stat().st_size if _is_plain(path) else LEAST_BOMB_BYTES
+        while seen <= most and (piece := file.read(size)):
+            seen += len(piece)
+            piece = piece.replace(b"\r", b"\n")
+            first = piece.find(b"\n")
+            length += len(piece) if first < 0 else first
+            if first < 0:
+                continue
+            if length > LONGEST_LINE:
+                break
+            line += piece.count(b"\n")
+            length = len(piece) - piece.rfind(b"\n") - 1
+    if length > LONGEST_LINE:
+        raise LogRefusedError(
+            f"{name}:{line}: is a line of {length:,} bytes, and no line of a log is longer than {LONGEST_LINE:,}: its line ends are "
+            f"lost, or it is damage; take the line out (sed '{line}d'), or export the file again with one reading a line"
+        )
 
 
 def _encoding(raw: bytes) -> str:
