@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 import polars as pl
 
@@ -19,6 +23,9 @@ WHOLE_LOG = "whole log"
 
 MARGIN_S = 120.0
 """Readings this far outside of a run are fetched to interpolate at its edges."""
+
+THREADS = os.cpu_count() or 1
+"""Series that are worked on side by side; sums over readings do not hold each other up."""
 
 MOST_KEPT_BYTES = 800_000_000
 """Readings that are kept in memory between stages [bytes]: a week of eight cards and a meter each second."""
@@ -170,6 +177,24 @@ class Context:
         """Return how many accelerators a run was measured on."""
         chosen = self.store.instruments(run_id).filter(pl.col("scope") == "board")
         return max(chosen.select("host", "device").n_unique(), 1)
+
+
+Made = TypeVar("Made")
+
+
+def side_by_side(jobs: Iterable[Callable[[], Made]]) -> Iterator[Made]:
+    """Yield what jobs make, in their order, while other threads work on the next ones.
+
+    Few are begun at a time, since each holds readings. A job must leave the store alone, which is of one thread;
+    ``jobs`` itself is gone through by the caller's.
+    """
+    with ThreadPoolExecutor(THREADS) as pool:
+        begun: deque[Future[Made]] = deque()
+        for job in jobs:
+            begun.append(pool.submit(job))
+            if len(begun) > THREADS:
+                yield begun.popleft().result()
+        yield from (b.result() for b in begun)
 
 
 @dataclass(frozen=True)

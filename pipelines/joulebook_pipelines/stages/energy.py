@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import polars as pl
 
 from joulebook import clock_error, energy
 from joulebook.findings import Estimate
-from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Numbers, Run, Stage, side_by_side
 
 MOST_PARTS = 32
 """Parts of other readings that get a number of their own; a rack of sensors would bury the others."""
@@ -21,11 +23,20 @@ SPAN_SLACK = 0.5
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
-    for run in context.runs():
-        for scope in context.scopes(run.run_id):
-            _measure(context, run, scope, numbers)
+    runs = context.runs()
+    for measured in side_by_side(_jobs(context, runs)):
+        _tell(context, measured, numbers)
+    for run in runs:
         _measure_parts(context, run, numbers)
     return numbers
+
+
+def _jobs(context: Context, runs: list[Run]) -> Iterator[Callable[[], _Measured]]:
+    for run in runs:
+        for scope in context.scopes(run.run_id):
+            power = context.power(run, scope, margin=True)
+            channels = context.store.chosen_channels(run.run_id, scope)
+            yield partial(_measured, run, scope, power, channels, _ranges(context, power))
 
 
 def _measure_parts(context: Context, run: Run, numbers: Numbers) -> None:
@@ -54,11 +65,22 @@ def _measure_parts(context: Context, run: Run, numbers: Numbers) -> None:
             row["mean_power_w"], row["mean_lo"], row["mean_hi"], "W", row["n"], None, method, row["reason"]), **common)  # fmt: skip
 
 
-def _measure(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
-    power = context.power(run, scope, margin=True)
-    channels = context.store.chosen_channels(run.run_id, scope)
-    result = _integrated(power, run, channels, _ranges(context, power))
-    result = _with_clock_error(context, run, power, channels, result)
+@dataclass(frozen=True)
+class _Measured:
+    run: Run
+    scope: str
+    power: pl.DataFrame
+    channels: pl.DataFrame
+    energy: energy.Energy
+
+
+def _measured(run: Run, scope: str, power: pl.DataFrame, channels: pl.DataFrame, ranges: dict[str, float]) -> _Measured:
+    return _Measured(run, scope, power, channels, _integrated(power, run, channels, ranges))
+
+
+def _tell(context: Context, measured: _Measured, numbers: Numbers) -> None:
+    run, scope, channels = measured.run, measured.scope, measured.channels
+    result = _with_clock_error(context, run, measured.power, channels, measured.energy)
     about = _about(channels)
     for row in result.frame.iter_rows(named=True):
         method = f"{row['method']}; {about}"

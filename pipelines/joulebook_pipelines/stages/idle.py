@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
 from joulebook import baseline, idle_marginal, totals
 from joulebook.findings import Estimate, Finding
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.config_schema import Idle
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
 
 LEAST_READINGS = 60
 
@@ -16,31 +19,29 @@ LEAST_READINGS = 60
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     runs = context.runs()
-    hosts = sorted({r.host for r in runs})
-    for host in hosts:
-        mine = [r for r in runs if r.host == host]
-        for scope in sorted({s for r in mine for s in context.scopes(r.run_id)}):
-            found = _baseline(context, host, scope, mine)
-            for run in mine:
-                if scope in context.scopes(run.run_id):
-                    _above(context, run, scope, found, numbers)
-            numbers.find("", (_named(f, host, scope) for f in found.findings))
+    measured = sorted({(r.host, s) for r in runs for s in context.scopes(r.run_id)})
+    found_there = side_by_side(partial(_baseline, context.whole(s), h, runs, context.study.idles) for h, s in measured)
+    for (host, scope), found in zip(measured, found_there, strict=True):
+        for run in runs:
+            if run.host == host and scope in context.scopes(run.run_id):
+                _above(context, run, scope, found, numbers)
+        numbers.find("", (_named(f, host, scope) for f in found.findings))
     return numbers
 
 
-def _baseline(context: Context, host: str, scope: str, runs: list[Run]) -> baseline.Baseline:
+def _baseline(power: pl.DataFrame, host: str, runs: list[Run], idles: Sequence[Idle]) -> baseline.Baseline:
     """Return the idle power: of the stretches that study.toml names, else of quiet time outside of runs."""
-    power = context.whole(scope)
     if "host" in power.columns and power["host"].n_unique() > 1:
         power = power.filter(pl.col("host") == host)
     if power.height < LEAST_READINGS:
         return baseline.Baseline(Estimate.refused("too few readings to look for quiet time", unit="W"), power.head(0))
-    named = [i for i in context.study.idles if (i.host or host) == host]
+    named = [i for i in idles if (i.host or host) == host]
     if named:
         windows = pl.DataFrame({"start_utc": [i.start for i in named], "end_utc": [i.end for i in named]})
         windows = windows.with_columns(pl.col("start_utc", "end_utc").dt.convert_time_zone("UTC"), used=pl.lit(True))
         return baseline.Baseline(baseline.window_mean(totals.series(power), windows), windows)
-    spans = pl.DataFrame({"start_utc": [r.start_utc for r in runs], "end_utc": [r.end_utc for r in runs]})
+    mine = [r for r in runs if r.host == host]
+    spans = pl.DataFrame({"start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine]})
     return baseline.idle(power, runs=spans)
 
 

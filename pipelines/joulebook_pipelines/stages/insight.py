@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 import polars as pl
 
-from joulebook import convergence, drivers, efficiency, energy, intervals, schema, sharing
+from joulebook import convergence, drivers, efficiency, energy, intervals, schema, sharing, totals
 from joulebook.findings import Finding
-from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage, side_by_side
 
 DRIVERS = ("utilization_ratio", "memory_utilization_ratio", "temperature_c", "sm_clock_hz", "power_limit_w")
 """Quantities beside power that its variance may go with: load, memory traffic, temperature, clocks, caps."""
@@ -43,6 +46,13 @@ def _drivers(context: Context) -> Numbers:
     """Explain the variance of each board's power within the longest stable segment of each run."""
     numbers = Numbers()
     rows: list[dict[str, object]] = []
+    for run, device, found in side_by_side(_driver_jobs(context)):
+        rows += _shares(run, device, found, numbers) if found is not None else []
+    context.store.replace("drivers", pl.DataFrame(rows, schema=schema.table("drivers").schema))
+    return numbers
+
+
+def _driver_jobs(context: Context) -> Iterator[Callable[[], tuple[Run, str, drivers.Drivers | None]]]:
     segments = context.store.table("segments").filter(
         (pl.col("kind") == "stable") & (pl.col("scope") == "board") & (pl.col("device") == "")
     )
@@ -55,13 +65,11 @@ def _drivers(context: Context) -> Numbers:
         window = mine.row(0, named=True)
         within = pl.col("ts_utc").is_between(window["start_utc"], window["end_utc"])
         power = context.power(run, "board", margin=True).filter(within)
-        for (device,), readings in power.partition_by("device", as_dict=True, maintain_order=True).items():
-            rows += _explained(run, str(device), readings, numbers)
-    context.store.replace("drivers", pl.DataFrame(rows, schema=schema.table("drivers").schema))
-    return numbers
+        for device, readings in totals.by_device(power):
+            yield partial(_explained, run, device, readings)
 
 
-def _explained(run: Run, device: str, readings: pl.DataFrame, numbers: Numbers) -> list[dict[str, object]]:
+def _explained(run: Run, device: str, readings: pl.DataFrame) -> tuple[Run, str, drivers.Drivers | None]:
     moving = [
         d
         for d in DRIVERS
@@ -71,8 +79,11 @@ def _explained(run: Run, device: str, readings: pl.DataFrame, numbers: Numbers) 
     ]
     seconds = (readings["ts_utc"].max() - readings["ts_utc"].min()).total_seconds() if readings.height else 0.0  # type: ignore[operator, union-attr]
     if not moving or seconds < LEAST_BINS * drivers.BIN_S:
-        return []
-    found = drivers.explain(readings.drop_nulls(["power_w", *moving]), drivers=moving)
+        return run, device, None
+    return run, device, drivers.explain(readings.drop_nulls(["power_w", *moving]), drivers=moving)
+
+
+def _shares(run: Run, device: str, found: drivers.Drivers, numbers: Numbers) -> list[dict[str, object]]:
     about = {"run_id": run.run_id, "scope": "board", "device": device}
     numbers.find(
         run.run_id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -11,14 +10,11 @@ import polars as pl
 from joulebook import baseline, schema, segments, totals, variability, warmup
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines.stages import shape
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import THREADS, Context, Numbers, Run, Stage
 from joulebook_pipelines.stages.shape import LEAST_READINGS
 
 MOST_DEVICES = 16
 """Beyond this many devices of a scope only their sum is cut into segments; eight hundred time lines help nobody."""
-
-THREADS = os.cpu_count() or 1
-"""Series that are worked on side by side; the sums over readings do not hold each other up."""
 
 
 @dataclass(frozen=True)

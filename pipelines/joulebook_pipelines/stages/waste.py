@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
 
 import polars as pl
 
 from joulebook import checkpoints, stalls, waste
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages import shape
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
 
 SCOPES = ("board", "node")
 
 WAITING = ("data_wait", "stall")
 """Phases in which a job waits."""
 
+MARKED = ("checkpoint", "evaluation", "startup", "idle")
+"""Phases whose dips of power are explained."""
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     runs = context.runs()
     marks = context.store.table("phases")
+    for run, scope, whole, found in side_by_side(_stall_jobs(context, runs, marks)):
+        _stalls(context, run, scope, found, numbers, whole=whole)
     for run in runs:
-        for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
-            power, notes = shape.seen(context, run, scope)
-            if power.height > 2:
-                _stalls(context, run, scope, power, marks, numbers, whole=not notes)
-                _rework(context, run, scope, power, numbers)
+        _rework(context, run, numbers)
         _checkpoints(context, run, marks, numbers)
     _gaps(context, runs, numbers)
     return numbers
 
 
-def _stalls(
-    context: Context, run: Run, scope: str, power: pl.DataFrame, marks: pl.DataFrame, numbers: Numbers, *, whole: bool
-) -> None:
-    idle = context.number(run.run_id, scope, "idle_power_w")
-    warm = context.number(run.run_id, scope, "warmup_s")
-    if warm is not None and warm.value:
-        power = power.filter(pl.col("ts_utc") >= run.start_utc + pl.duration(microseconds=round(warm.value * 1e6)))
-    known = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & ~pl.col("phase").is_in(WAITING))
-    known = known.filter(pl.col("phase").is_in(["checkpoint", "evaluation", "startup", "idle"])).select(
-        "phase", "start_utc", "end_utc"
-    )
-    found = stalls.find(power, idle_w=None if idle is None else idle.value, marks=known if known.height else None)
+def _stall_jobs(
+    context: Context, runs: list[Run], marks: pl.DataFrame
+) -> Iterator[Callable[[], tuple[Run, str, bool, stalls.Stalls]]]:
+    for run in runs:
+        known = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & pl.col("phase").is_in(MARKED))
+        known = known.select("phase", "start_utc", "end_utc")
+        for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
+            power, notes = shape.seen(context, run, scope)
+            idle = context.number(run.run_id, scope, "idle_power_w")
+            warm = context.number(run.run_id, scope, "warmup_s")
+            begin = run.start_utc + timedelta(seconds=(warm.value if warm is not None else None) or 0.0)
+            if power.height > 2:
+                yield partial(_found, run, scope, power, begin, None if idle is None else idle.value, known, not notes)
+
+
+def _found(
+    run: Run, scope: str, power: pl.DataFrame, begin: datetime, idle_w: float | None, known: pl.DataFrame, whole: bool
+) -> tuple[Run, str, bool, stalls.Stalls]:
+    power = power.filter(pl.col("ts_utc") >= begin)
+    return run, scope, whole, stalls.find(power, idle_w=idle_w, marks=known if known.height else None)
+
+
+def _stalls(context: Context, run: Run, scope: str, found: stalls.Stalls, numbers: Numbers, *, whole: bool) -> None:
     timed = whole and found.energy.value is not None
     energy = found.energy if timed else _waited(context, run, scope) or found.energy
     numbers.add(run.run_id, scope, "stall_energy_j", energy)
@@ -70,13 +85,16 @@ def _about(finding: Finding, run: Run, scope: str) -> Finding:
     return replace(finding, subject=f"{run.run_id} at {scope}")
 
 
-def _rework(context: Context, run: Run, scope: str, power: pl.DataFrame, numbers: Numbers) -> None:
+def _rework(context: Context, run: Run, numbers: Numbers) -> None:
     steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc").sort("end_utc")
     if steps.height < 2 or steps["step"].diff().min() > 0:  # type: ignore[operator]
         return
-    done = waste.rework(power, steps)
-    numbers.add(run.run_id, scope, "rework_energy_j", done.energy)
-    numbers.find(run.run_id, (_about(f, run, scope) for f in done.findings))
+    for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
+        power, _ = shape.seen(context, run, scope)
+        if power.height > 2:
+            done = waste.rework(power, steps)
+            numbers.add(run.run_id, scope, "rework_energy_j", done.energy)
+            numbers.find(run.run_id, (_about(f, run, scope) for f in done.findings))
 
 
 def _checkpoints(context: Context, run: Run, marks: pl.DataFrame, numbers: Numbers) -> None:
