@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 
 from joulebook_pipelines import ingest
 from joulebook_pipelines.logs.contract import Options
@@ -43,16 +42,16 @@ def since_1970(seconds: float) -> datetime:
 
 
 def test_influx_lines_of_telegraf() -> None:
-    right, load = {}, {}
+    right, warmth = {}, {}
     for line in (FIXTURES / "influx-lines/telegraf.txt").read_text().splitlines():
         if line.startswith("nvidia_smi") and re.search(r" \d{19}$", line):  # the last line is cut
             key = ("gpu:" + value(r"index=(\d+)", line), since_1970(int(line.split(" ")[-1]) * NANOSECOND))
             right[key] = float(value(r"power_draw=([\d.]+)", line))
-            load[key] = int(value(r"utilization_gpu=(\d+)i", line)) / 100
+            warmth[key] = float(value(r"temperature_gpu=(\d+)i", line))
     readings = told("influx-lines/telegraf.txt", "readings").filter(pl.col("device").str.starts_with("gpu"))
     assert len(right) == 3 and powers(readings) == right
     keys = [(d, t) for d, t in readings.select("device", "ts_utc").iter_rows()]
-    assert readings["utilization_ratio"].to_list() == pytest.approx([load[k] for k in keys])
+    assert readings["temperature_c"].to_list() == [warmth[k] for k in keys]
 
 
 def test_gpustat_in_a_loop() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import sections, table
+from joulebook_pipelines.logs import powermetrics_plist, sections, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -23,10 +23,30 @@ _VALUE = Field("value", "Power", "power_w", "mW", required=True)
 
 
 def _sniff(head: Head) -> bool:
-    return any(line.startswith("*** Sampled system activity (") for line in head.lines[:200])
+    return any(
+        line.startswith("*** Sampled system activity (") for line in head.lines[:200]
+    ) or powermetrics_plist.looks_so(head)
+
+
+def _of_plists(log: Log) -> Part:
+    """Return what the samples of a file of property lists say."""
+    powers, rejects, lines = powermetrics_plist.read(log)
+    if powers.is_empty():
+        raise LogRefusedError(
+            f"{log.name}: no sample holds a power; log with powermetrics --samplers cpu_power,gpu_power"
+        )
+    powers = _ends(powers)
+    values, bad = table.convert(powers, (_VALUE,))
+    values, judged = table.judge(values, powers, (_VALUE,), "package", never_zero=False)
+    readings = table.kept(values.with_columns(powers["ts_utc"], powers["span_s"]))
+    channels = tuple(_channel(d) for d in powers["device"].unique(maintain_order=True))
+    return Part(lines, readings, pl.concat([rejects, bad, judged]), channels=channels)
 
 
 def _parse(log: Log) -> Iterator[Part]:
+    if powermetrics_plist.looks_so(log.head):
+        yield _of_plists(log)
+        return
     heads = [m for line in log.head.lines if (m := re.match(_HEAD, line))]
     if not heads:
         raise LogRefusedError(
@@ -96,7 +116,7 @@ def _ends(powers: pl.DataFrame) -> pl.DataFrame:
 
 ADAPTER = Adapter(
     name="powermetrics",
-    title="macOS powermetrics, as text",
+    title="macOS powermetrics, as text and as property lists",
     yields="power of the chip's package, and of CPU, GPU, neural engine and memory in it",
     sniff=_sniff,
     parse=_parse,

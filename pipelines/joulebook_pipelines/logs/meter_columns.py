@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joulebook_pipelines.logs import cells, meter_titles, prometheus_names
+from joulebook_pipelines.logs import cells, meter_series, meter_titles
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_titles import Meaning
@@ -136,7 +136,7 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
     ['start', 'end', 'quantity']
     """
     found = [meter_titles.meaning(t, u) for t, u in zip(titles, units or [""] * len(titles), strict=True)]
-    found = [_of_series(t) or m for t, m in zip(titles, found, strict=True)]
+    found = [meter_series.meaning(t) or m for t, m in zip(titles, found, strict=True)]
     bare = [t.strip().strip("#").strip().casefold() for t in titles]
     if any(m.role == "unit" for m in found) and not any(m.role in {"quantity", "value"} for m in found):
         # A column of units makes a bare usage beside it an energy (or a power) of each interval.
@@ -152,22 +152,6 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
         for at in [bare.index(t) for t in _NVIDIA_CARDS if t in bare][:1]:
             found[at] = Meaning("device", place="gpu")
     return found
-
-
-def _of_series(title: str) -> Meaning | None:
-    """Return what a title says that is a series of Prometheus, as dashboards export them side by side."""
-    match = re.fullmatch(r"(\w+)\s*(?:\{(.*)\})?", title.strip())
-    if match is None or not prometheus_names.looks_known(match[1]):
-        return None
-    labels = dict(re.findall(r'(\w+)=\\?"*([^",}\\]*)', match[2] or ""))
-    told = next(iter(prometheus_names.classify(match[1], labels)), None)
-    if told is None or told.quantity not in {"power_w", "energy_j", "energy_counter_j"}:
-        return Meaning()
-    number = prometheus_names.card_key(labels)[1]
-    device = (told.device + number).removesuffix(":") if told.device.endswith(":") else told.device
-    counts = "counter" if told.quantity == "energy_counter_j" else ""
-    quantity = "power_w" if told.quantity == "power_w" else "energy_j"
-    return Meaning("quantity", quantity, told.unit, device.replace(":", " "), counts=counts)
 
 
 def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
@@ -270,7 +254,7 @@ def place(about: str, options: Options) -> tuple[str, str]:
 def _groups(
     dialect: Dialect, found: list[Meaning], options: Options, *, rows_name_device: bool
 ) -> tuple[tuple[Group, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
-    found = _elements(found)
+    found = meter_series.with_phases(found)
     fields: dict[tuple[str, str], list[Field]] = {}
     totals: set[str] = set()
     counts: list[tuple[str, str]] = []
@@ -292,19 +276,6 @@ def _groups(
             totals.add(device)
     groups = [Group(d, own_scope(s, f), tuple(f), d in totals) for (d, s), f in fields.items() if f]
     return tuple(_parts_of_the_total(groups, options)), tuple(counts), tuple(twice)
-
-
-def _elements(found: list[Meaning]) -> list[Meaning]:
-    """Return the meanings with an analyser's elements as phases; its only one is the whole meter."""
-    numbers = {m[1] for f in found if (m := re.fullmatch(r"element (\d)", f.place))}
-    if not numbers:
-        return found
-    return [
-        replace(f, place="" if len(numbers) == 1 else f.place.replace("element", "phase"))
-        if f.place.startswith("element ")
-        else f
-        for f in found
-    ]
 
 
 def own_scope(scope: str, fields: Sequence[Field]) -> str:
