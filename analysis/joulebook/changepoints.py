@@ -122,8 +122,13 @@ def _cap(pieces: Array, alive: int, capped: Array, ceiling: float, start: int) -
             kept = _append_new(capped, kept, left, right, ceiling, start)
             continue
         kept = _append_new(capped, kept, left, lo, ceiling, start)
-        capped[kept] = pieces[i]
-        capped[kept, LEFT], capped[kept, RIGHT] = lo, hi
+        # Number by number: a row copied as a whole takes half as long again.
+        capped[kept, LEFT], capped[kept, RIGHT], capped[kept, COUNT] = lo, hi, pieces[i, COUNT]
+        capped[kept, CENTER], capped[kept, LOW], capped[kept, START] = (
+            pieces[i, CENTER],
+            pieces[i, LOW],
+            pieces[i, START],
+        )
         kept = _append_new(capped, kept + 1, hi, right, ceiling, start)
     return kept
 
