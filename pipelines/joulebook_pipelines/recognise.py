@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import lzma
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 
-import zstandard
-
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.logs import bare_rows, clues, prefixes, text, topics
+from joulebook_pipelines.logs import bare_rows, clues, packed, prefixes, text, topics
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
@@ -92,7 +89,7 @@ def _naming_long_lines(adapter: Adapter) -> Adapter:
             yield from adapter.parse(log)
         except LogRefusedError:
             # What is damaged was said already.
-            with suppress(OSError, EOFError, lzma.LZMAError, zstandard.ZstdError):
+            with suppress(*packed.UNREADABLE):
                 text.refuse_long_line(log.path, log.name)
             raise
 

@@ -1,6 +1,8 @@
+import bz2
 import gzip
 import json
 import lzma
+import zipfile
 
 import pytest
 import zstandard
@@ -98,3 +100,21 @@ def test_a_whole_document_may_be_one_long_line(tmp_path, monkeypatch):
     head = text.head(path, "log.json")
     parts = recognise.adapter_for(head).parse(Log(path, head))
     assert sum(p.readings.height for p in parts if p.readings is not None) == 8_000
+
+
+def test_an_archive_of_one_log_is_read_and_of_several_is_refused(tmp_path):
+    one, two, sheet = tmp_path / "one.zip", tmp_path / "two.zip", tmp_path / "sheet.xlsx"
+    for path, names in ((one, ["a.csv"]), (two, ["a.csv", "b.csv"]), (sheet, ["[Content_Types].xml"])):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in names:
+                archive.writestr(name, "a\nb\n")
+    assert [b.data for b in _read(one)] == [b"a\nb\n"]
+    with pytest.raises(text.LogRefusedError, match=r"two\.zip: .*archive of 2 files \(a\.csv, b\.csv"):
+        text.head(two, "two.zip")
+    with pytest.raises(text.LogRefusedError, match=r"sheet\.xlsx: .*save its table as CSV"):
+        text.head(sheet, "sheet.xlsx")
+    one.write_bytes(one.read_bytes()[:-30])
+    with pytest.raises(text.LogRefusedError, match=r"one\.zip"):
+        text.head(one, "one.zip")
+    (tmp_path / "log.bz2").write_bytes(bz2.compress(b"a\nb\n"))
+    assert [b.data for b in _read(tmp_path / "log.bz2")] == [b"a\nb\n"]

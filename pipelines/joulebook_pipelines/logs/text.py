@@ -7,18 +7,16 @@ cannot be decoded becomes U+FFFD, a NUL stays, and only a line longer than :data
 from __future__ import annotations
 
 import codecs
-import gzip
-import io
-import lzma
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
-import zstandard
+
+from joulebook_pipelines.logs import packed
 
 HEAD_BYTES = 1 << 16
 """How much of a file is looked at to recognise it: enough for preambles of hundreds of lines."""
@@ -40,8 +38,6 @@ LEAST_BOMB_BYTES = 1 << 28
 
 _EASTERN = {"gb18030": ("时间", "日期", "功率", "电"), "shift_jis": ("日時", "時刻", "時間", "電力")}
 """Encodings of meters from China and Japan, told by what their titles say in them; in any other they say nothing."""
-
-_MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 
 
 class LogRefusedError(Exception):
@@ -92,20 +88,6 @@ class Block:
         return self.data.decode("utf-8", errors="replace").split("\n")[:-1]
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a plain, .gz, .xz or .zst file for reading its content, told by its first bytes, not by its name."""
-    with path.open("rb") as file:
-        magic = file.read(6)
-    kind = next((k for m, k in _MAGIC.items() if magic.startswith(m)), None)
-    if kind == "gz":
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    if kind == "xz":
-        return cast("IO[bytes]", lzma.open(path, "rb"))
-    if kind == "zst":
-        return cast("IO[bytes]", io.BufferedReader(zstandard.open(path, "rb")))
-    return path.open("rb")
-
-
 def head(path: Path, name: str) -> Head:
     """Return the beginning of a file.
 
@@ -115,9 +97,9 @@ def head(path: Path, name: str) -> Head:
         The file is empty, binary, or its compression is damaged.
     """
     try:
-        with open_bytes(path) as file:
+        with packed.open_bytes(path) as file:
             raw = file.read(HEAD_BYTES)
-    except (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
+    except packed.UNREADABLE as error:
         raise LogRefusedError(f"{name}: cannot be read: {error}") from None
     if not raw.strip(b"\x00 \r\n\t"):
         raise LogRefusedError(f"{name}: the file is empty; remove it from the study or check the tool that wrote it")
@@ -140,8 +122,8 @@ def refuse_long_line(path: Path, name: str) -> None:
     """
     # A line that is too long holds whole pieces without an end, so only the ends of pieces are looked at.
     size, line, length, seen = max(LONGEST_LINE // 4, 1), 1, 0, 0
-    with open_bytes(path) as file:
-        most = path.stat().st_size if _is_plain(path) else LEAST_BOMB_BYTES
+    with packed.open_bytes(path) as file:
+        most = path.stat().st_size if packed.is_plain(path) else LEAST_BOMB_BYTES
         while seen <= most and (piece := file.read(size)):
             seen += len(piece)
             piece = piece.replace(b"\r", b"\n")
@@ -187,12 +169,7 @@ def can_resume(path: Path, head_: Head, at: int) -> bool:
     """Tell whether reading may begin at a byte: behind the end of a line of a plain UTF-8 file."""
     with path.open("rb") as file:
         file.seek(max(at - 1, 0))
-        return head_.encoding == "utf-8" and _is_plain(path) and file.read(1) == b"\n"
-
-
-def _is_plain(path: Path) -> bool:
-    with path.open("rb") as file:
-        return not file.read(6).startswith(tuple(_MAGIC))
+        return head_.encoding == "utf-8" and packed.is_plain(path) and file.read(1) == b"\n"
 
 
 def blocks(
@@ -225,11 +202,11 @@ def blocks(
     line, size = from_line, size or BLOCK_BYTES
     held: Block | None = None
     try:
-        with open_bytes(path) as file:
+        with packed.open_bytes(path) as file:
             if from_byte:
                 file.seek(from_byte)
             most = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES)
-            bytes_ = (to_byte - from_byte) if to_byte is not None and _is_plain(path) else None
+            bytes_ = (to_byte - from_byte) if to_byte is not None and packed.is_plain(path) else None
             for piece in _whole_lines(_bounded(_utf8_pieces(file, head_.encoding, size, bytes_), most, head_.name)):
                 if held is not None and not piece.endswith(b"\n") and piece.find(b"\n") < 0:
                     # A last line without end is judged beside its neighbours, so it comes in one block with them.
@@ -239,7 +216,7 @@ def blocks(
                     yield held
                     line += held.count
                 held = Block(line, piece)
-    except (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
+    except packed.UNREADABLE as error:
         raise LogRefusedError(f"{head_.name}: damaged after line {line}: {error}") from None
     if held is not None:
         yield from (held,) if held.data.endswith(b"\n") else _apart(held)
@@ -283,7 +260,7 @@ def pieces(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """
     largest, seen = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES), 0
     try:
-        with open_bytes(path) as file:
+        with packed.open_bytes(path) as file:
             for piece in _utf8_pieces(file, head_.encoding, size):
                 seen += len(piece)
                 if seen > largest:
@@ -291,7 +268,7 @@ def pieces(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[bytes]:
                         f"{head_.name}: expands to more than {LARGEST_EXPANSION} times its size; unpack it by hand if it is a log"
                     )
                 yield piece
-    except (OSError, EOFError, lzma.LZMAError, zstandard.ZstdError) as error:
+    except packed.UNREADABLE as error:
         raise LogRefusedError(f"{head_.name}: damaged after {seen} bytes: {error}") from None
 
 
