@@ -47,7 +47,7 @@ DECISIVE_GAIN = 200.0
 plainest model says: with few edges a lag and a longer window look alike."""
 
 
-RIPPLE_S, RUNGS = 12.0, 6
+RIPPLE_S, RUNGS = 12.0, 12
 """How far around the best shift others are looked for [s], and how many: a load that repeats its steps agrees with itself
 some steps away, and the coarse grid, which may pass the right shift at half of its own step, shows the others better."""
 
@@ -64,7 +64,8 @@ def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
     """Return the sensor models that the logs' declarations leave open, the plainest first.
 
     A fast log that does not say is taken as instantaneous. Of two logs of one pace that do not say, both are taken to
-    report in the same manner: means of a period, or points, which predict each other alike.
+    report in the same manner: means of a period, or points, which predict each other alike. That the fast one reports
+    points and the slow one means is tried beside it.
 
     Parameters
     ----------
@@ -87,7 +88,8 @@ def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
         return lags
     if alike:
         half = [Sensor(SHORTER[0] * p, 0.0, held)] if p > SLOWER * fast.period_s else []
-        return [Sensor(p, 0.0, held), *half]
+        points = [Sensor(p, 0.0, False)] if fast.window_s is None and held else []
+        return [Sensor(p, 0.0, held), *half, *points]
     shorter = [Sensor(w, 0.0, held) for w in (*(s * p for s in SHORTER), fast.period_s) if fast.period_s <= w < p]
     return [Sensor(p, 0.0, held), *shorter, *(lags if p >= LAG_PERIOD_S else lags[:1])]
 

@@ -323,3 +323,10 @@ def test_stamps_that_slip_once_leave_the_rate_open() -> None:
     pace = np.polyfit(np.arange(4000), found.time_s, 1)[0]
     assert abs(pace - 1.00012) < found.rate < 3e-4
     assert np.abs(found.time_s - true).max() < found.half_s + found.rate * 2000 + 0.02
+
+
+def test_points_and_means_of_one_pace_that_nobody_declared_leave_half_a_period_open_or_are_told_apart() -> None:
+    watts = levels(61)
+    points = log(np.repeat(watts[9::10], 10))
+    found = align.estimate(log(watts + 70, late_s=3.3, phase=4), points)
+    assert found.offset_lo is None or (found.offset_hi is not None and found.offset_lo <= 3.3 <= found.offset_hi)
