@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -103,6 +103,13 @@ class Context:
     store: Store
     study: Study
     _kept: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _scopes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
+    _numbers: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
+
+    def renew(self) -> None:
+        """Forget scopes and numbers: a stage has written new ones since they were asked for."""
+        self._scopes.clear()
+        self._numbers.clear()
 
     def power(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
         """Return a run's readings of a scope; every stage that asks again is answered from memory, within bounds.
@@ -151,8 +158,10 @@ class Context:
 
     def scopes(self, run_id: str) -> list[str]:
         """Return the scopes at which a run was measured, narrow to wide."""
-        have = set(self.store.instruments(run_id)["scope"])
-        return [s for s in schema.SUMMED_SCOPES if s in have]
+        if run_id not in self._scopes:
+            have = set(self.store.instruments(run_id)["scope"])
+            self._scopes[run_id] = [s for s in schema.SUMMED_SCOPES if s in have]
+        return self._scopes[run_id]
 
     def known_scopes(self, run_id: str) -> list[str]:
         """Return the scopes at which a run's energy is known, measured or by a stored calibration, narrow to wide."""
@@ -161,7 +170,7 @@ class Context:
 
     def number(self, run_id: str, scope: str, metric: str) -> Estimate | None:
         """Return a number that an earlier stage made, ``None`` where it made none."""
-        row = self.store.number(run_id, scope, metric)
+        row = self._number(run_id, scope, metric)
         if row is None:
             return None
         return Estimate(
@@ -170,8 +179,15 @@ class Context:
 
     def coverage(self, run_id: str, scope: str, metric: str) -> float | None:
         """Return the covered share of the time behind a number."""
-        row = self.store.number(run_id, scope, metric)
+        row = self._number(run_id, scope, metric)
         return None if row is None else row["coverage_ratio"]
+
+    def _number(self, run_id: str, scope: str, metric: str) -> dict[str, Any] | None:
+        """Return the row of a number of all devices and phases together."""
+        if not self._numbers:
+            rows = self.store.results().filter((pl.col("device") == "") & (pl.col("phase") == ""))
+            self._numbers.update({(r["run_id"], r["scope"], r["metric"]): r for r in rows.iter_rows(named=True)})
+        return self._numbers.get((run_id, scope, metric))
 
     def cards(self, run_id: str) -> int:
         """Return how many accelerators a run was measured on."""
@@ -207,10 +223,15 @@ class Stage:
         Stable name, as in ``stage_log.stage`` and ``findings.stage``.
     title
         What it does, for the progress line.
-    work
+    does
         Does it; returns its numbers. It writes other tables itself.
     """
 
     name: str
     title: str
-    work: Callable[[Context], Numbers]
+    does: Callable[[Context], Numbers]
+
+    def work(self, context: Context) -> Numbers:
+        """Do it on what the store holds now."""
+        context.renew()
+        return self.does(context)
