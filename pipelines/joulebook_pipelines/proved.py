@@ -18,7 +18,7 @@ PROVED = {
     "influx-lines": (2, 0),
     "ipmitool": (17, 3),
     "megatron": (2, 1),
-    "meter-csv": (54, 10),
+    "meter-csv": (56, 10),
     "meter-json": (6, 1),
     "mlperf-power": (3, 1),
     "mlperf-results": (2, 1),

@@ -16,7 +16,7 @@ _FACTORS = {
     "power": {"w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6, "MW": 1e6},
     "energy": {
         "j": 1.0, "joules": 1.0, "joule": 1.0, "kj": 1e3, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6, "MJ": 1e6, "nj": 1e-9,
-        "wh": 3.6e3, "kwh": 3.6e6, "MWh": 3.6e9, "mwh": 3.6, "ws": 1.0, "wmin": 60.0,
+        "wh": 3.6e3, "kwh": 3.6e6, "MWh": 3.6e9, "mwh": 3.6, "ws": 1.0, "wmin": 60.0, "kwhs": 3.6e6,
     },
     "ratio": {"%": 0.01, "percent": 0.01, "ratio": 1.0, "1": 1.0},
     "bytes": {

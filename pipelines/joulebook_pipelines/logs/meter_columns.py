@@ -80,6 +80,8 @@ class Layout:
         Column with the end of the span, where the table has start and end.
     label
         ``start`` or ``end`` where the title of the stamp says which of a span it is.
+    zone
+        Zone that the title of the stamps names, or offset, as ``+01:00``.
     value, unit
         Columns of a table with a row per value and the unit beside it.
     host
@@ -98,7 +100,7 @@ class Layout:
     label: str | None = None
     relative: bool = False
     relative_unit: str = ""
-    utc: bool = False
+    zone: str = ""
     device: str | None = None
     host: str | None = None
     cards: bool = False
@@ -147,6 +149,10 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
     bounds = {"start": bare.index("start"), "end": bare.index("end")} if {"start", "end"} <= set(bare) else {}
     for role, at in bounds.items():
         found[at] = Meaning(role)
+    if "jetson_clocks" in bare:
+        # jtop counts milliwatts and does not say so; its bare GPU is a load.
+        found = [replace(m, unit="mW") if m.quantity == "power_w" and not m.unit else m for m in found]
+        found = [Meaning() if m.role == "device" else m for m in found]
     if _NVIDIA & set(bare) and not any(m.role == "device" for m in found):
         # In NVIDIA's query the index is the card; anywhere else it numbers the rows.
         for at in [bare.index(t) for t in _NVIDIA_CARDS if t in bare][:1]:
@@ -194,22 +200,22 @@ def _time_of(dialect: Dialect, found: list[Meaning]) -> Layout:
         places.setdefault(m.role, i)
     names = dialect.names
 
-    def is_utc(i: int) -> bool:
-        return bool(re.search(r"(?<![A-Za-z])(UTC|GMT|utc|gmt)(?![A-Za-z])", dialect.titles[i].replace("_", " ")))
+    def zone(i: int) -> str:
+        return meter_titles.zone_of(dialect.titles[i])
 
     if "start" in places and "date" in places:
-        return Layout((names[places["date"]], names[places["start"]]), label="start", utc=is_utc(places["start"]))
+        return Layout((names[places["date"]], names[places["start"]]), label="start", zone=zone(places["start"]))
     if "start" in places:
         end = names[places["end"]] if "end" in places else None
-        return Layout((names[places["start"]],), end=end, label="start", utc=is_utc(places["start"]))
+        return Layout((names[places["start"]],), end=end, label="start", zone=zone(places["start"]))
     if "date" in places and "clock" in places:
-        return Layout((names[places["date"]], names[places["clock"]]), utc=is_utc(places["clock"]))
+        return Layout((names[places["date"]], names[places["clock"]]), zone=zone(places["clock"]))
     for role in ("time", "clock", "date", "end", "relative"):
         if role in places:
             i = places[role]
             label = "end" if role == "end" else None
             unit = found[i].unit
-            return Layout((names[i],), label=label, relative=role == "relative", relative_unit=unit, utc=is_utc(i))
+            return Layout((names[i],), label=label, relative=role == "relative", relative_unit=unit, zone=zone(i))
     raise LogRefusedError("no time column")  # the caller found the titles by their time
 
 
@@ -288,6 +294,9 @@ def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
     """Make what lies beside a total a part of it, so that it is not added twice."""
     main = place("", options)[0]
     has_power = [g for g in groups if any(f.quantity == "power_w" for f in g.fields)]
+    totals = [g.device for g in has_power if g.total]
+    if len(totals) == 1 and not any(g.device in {main, ""} for g in has_power):
+        main = totals[0]  # a PDU beside its machines
     if not any(g.device in {main, ""} for g in has_power) or len(has_power) < 2:
         return groups
     return [

@@ -16,6 +16,8 @@ from joulebook_pipelines.logs.meter_columns import Group
 from joulebook_pipelines.logs.meter_form import Understood
 from joulebook_pipelines.logs.table import Field
 
+_CARD = r"(?i)^gpu[ _#:-]?(\d+)$"
+
 _HALF_DAY_US = 43_200_000_000
 
 
@@ -141,6 +143,7 @@ class Reader:
         default = meter_columns.MAIN_DEVICE.get(group.scope, "meter")
         named = (
             pl.when(text.str.contains(r"^\d+$")).then(numbered)
+            .when(text.str.contains(_CARD)).then(text.str.replace(_CARD, "gpu:${1}"))
             .when(text == "").then(pl.lit(default)).otherwise(text.str.head(80))
         )  # fmt: skip
         if self.found.layout.host is not None:

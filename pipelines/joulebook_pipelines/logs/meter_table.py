@@ -14,7 +14,7 @@ from joulebook_pipelines.logs import (
     meter_columns,
     meter_mapping,
     meter_spans,
-    stamp_spellings,
+    meter_stamps,
     stamps,
     table,
 )
@@ -26,17 +26,8 @@ from joulebook_pipelines.logs.meter_form import Understood, plain_cells, prepare
 SAMPLE_LINES = 2_000
 """Lines from which the forms of stamps, numbers and energies are learnt."""
 
-SPREADSHEET_DAYS = (36_526.0, 73_050.0)
-"""Years 2000 to 2099 as spreadsheets number days from 1899-12-30."""
-
-LONGEST_STEP_DAYS = 0.0105
-"""A quarter of an hour: a time axis in seconds that begins after half a day and moves by less than 0.01 s a line is none."""
-
 MOST_OF_ONE_HOST = 2
 """From this many hosts in a table on, the host is part of the name of each device."""
-
-_DATE_ONLY = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})$"
-_CLOCK_ONLY = r"^\d{1,2}[:.]\d{2}([:.]\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$"
 
 _TIME_UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 6e7, "h": 3.6e9}
 
@@ -69,7 +60,7 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
             f"{log.name}: has a time but nothing that is a power or an energy with a unit; name the column: "
             'columns = { time = "…", power_w = "…" } and units = { power_w = "W" }'
         )
-    layout = _with_clock(sample, layout, written)
+    layout = meter_stamps.with_clock(sample, layout, written)
     text = stamp_text(sample, layout)
     known = text.drop_nulls().str.strip_chars().to_list()
     like = [t for t in known if any(ch.isdigit() for ch in t)]
@@ -78,70 +69,27 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
             f"{log.name}: no row has a time stamp (first: {known[0] if known else ''!r}): nothing was measured"
         )
     clock_only = all(stamps.is_time_of_day(t) for t in like[:200])
-    form = _form(log, like, clock_only=clock_only)
+    form = meter_stamps.form_of(log, like, clock_only=clock_only)
     if form.pattern == "relative":
-        _refuse_durations(log, written, layout, like)
+        meter_stamps.refuse_durations(log, written, layout, like)
     if form.pattern == "relative":
-        _refuse_day_numbers(log, like)
+        meter_stamps.refuse_day_numbers(log, like)
         form = replace(form, unit_us=_TIME_UNITS_US.get(layout.relative_unit, form.unit_us))
-    options = replace(log.options, timezone="UTC") if layout.utc and not form.aware else log.options
+    options = meter_stamps.in_zone(log.options, layout.zone) if layout.zone and not form.aware else log.options
     aware = replace(form, aware=form.pattern != "relative" or log.options.date is None) if form.aware else form
     clock = stamps.localiser(aware, options, log.name, written.first_line, like[0])
     found = Understood(
         written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form)
     )
-    found = replace(found, months=_months(sample, layout))
+    found = replace(found, months=meter_stamps.are_months(sample, layout))
+    if (
+        layout.device is not None
+        and sample[layout.device].str.strip_chars(' "').str.contains(r"(?i)^gpu[ _#:-]?\d+$").all()
+    ):
+        found = replace(found, layout=replace(found.layout, cards=True))
     if layout.host is not None and sample[layout.host].n_unique() < MOST_OF_ONE_HOST:
-        found = replace(found, layout=replace(layout, host=None))
+        found = replace(found, layout=replace(found.layout, host=None))
     return meter_spans.decide(log, found, sample)
-
-
-def _with_clock(sample: pl.DataFrame, layout: Layout, written: Dialect) -> Layout:
-    """Return the layout with the column of the times of day, where the stamps are dates only and no title says more."""
-    if len(layout.time) != 1 or layout.end is not None:
-        return layout
-    dates = sample[layout.time[0]].str.strip_chars(' "')
-    if not dates.str.contains(_DATE_ONLY).all() or dates.n_unique() == len(dates):
-        return layout
-    taken = {*layout.time, layout.device, layout.host, layout.value, layout.unit, *(f.column for f in layout.fields)}
-    for column in (n for n in written.names if n not in taken):
-        if sample[column].str.strip_chars(' "').str.contains(_CLOCK_ONLY).all():
-            return replace(layout, time=(layout.time[0], column))
-    return layout
-
-
-def _months(sample: pl.DataFrame, layout: Layout) -> bool:
-    """Tell whether the stamps are months."""
-    if len(layout.time) != 1 or layout.end is not None:
-        return False
-    return stamp_spellings.is_month(sample[layout.time[0]].str.strip_chars(' "'))
-
-
-def _refuse_day_numbers(log: Log, like: list[str]) -> None:
-    """Refuse what a spreadsheet writes for dates: days since 1900, so that a day's log lies within one."""
-    days = pl.Series("d", like).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).drop_nulls()
-    first, last = (float(str(days[i])) for i in (0, -1)) if len(days) else (0.0, 0.0)
-    broken = (days != days.round()).any()
-    if broken and SPREADSHEET_DAYS[0] <= first <= SPREADSHEET_DAYS[1] and len(days) > 1:
-        step = (last - first) / (len(days) - 1)
-        if 0 <= step < LONGEST_STEP_DAYS:
-            raise LogRefusedError(
-                f"{log.name}: the stamps ({like[0]!r}) look like a spreadsheet's day numbers; give the column of the times the format "
-                "YYYY-MM-DD HH:MM:SS in the spreadsheet and save the CSV again"
-            )
-
-
-def _refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str]) -> None:
-    """Seconds since a start only grow; a column of durations does not, and is no time axis."""
-    seconds = pl.Series("s", like).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).drop_nulls()
-    falls = int((seconds.diff().drop_nulls() < 0).sum())
-    if falls > 0.05 * len(seconds) or len(seconds) < 2:
-        title = written.titles[written.names.index(layout.time[0])]
-        raise LogRefusedError(
-            f"{log.name}: {title!r} holds small numbers that do not grow from line to line, so they are no times; "
-            f"name the column of "
-            'the times: columns = { time = "…", power_w = "…" }'
-        )
 
 
 def _columns(log: Log) -> tuple[Dialect, Layout]:
@@ -216,20 +164,6 @@ def _sample(log: Log, written: Dialect) -> pl.DataFrame:
     block = prepared(Block(written.first_line, ("\n".join(mine) + "\n").encode()), written)
     separator = "\t" if written.comma_decimals or written.separator == " " else written.separator
     return plain_cells(table.split(block, written.names, separator, quoted=written.quoted).frame)
-
-
-def _form(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
-    if clock_only:
-        if log.options.date is None:
-            raise LogRefusedError(
-                f"{log.name}: the stamps ({like[0]!r}) are times of day without a date; add date = YYYY-MM-DD of the "
-                f"first line to this [[source]]"
-            )
-        like = [f"{log.options.date} {t}" for t in like]
-    try:
-        return stamps.detect(like, day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
 
 
 def _decimal(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame) -> str:

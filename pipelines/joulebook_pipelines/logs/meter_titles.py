@@ -51,7 +51,7 @@ _COUNTER = {
     "total", "counter", "cumulative", "cumul", "cumulated", "zahlerstand", "zaehlerstand", "reading", "meter",
     "lifetime", "register", "gesamt", "index", "accumulated",
 }  # fmt: skip
-_INTERVAL = {"interval", "usage", "consumption", "verbrauch", "per", "hourly", "delta", "period", "used"}  # fmt: skip
+_INTERVAL = {"interval", "usage", "consumption", "verbrauch", "per", "hourly", "delta", "period", "used", "consumed"}  # fmt: skip
 _FILLER = {
     "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average",
     "mean", "current", "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges",
@@ -91,6 +91,9 @@ _SYMBOLS = {"i", "u", "s", "q", "lambda", "temp", "urms", "irms"}
 
 _PLAUSIBLE = re.compile(r"^[\w .,()\[\]/%°µ²+&*#'φ-]{1,60}$")
 """A title is short and has no punctuation of sentences, JSON or logs."""
+
+_SERIAL = re.compile(r"\s*\(?(?:LGR|SEN) S/N:[^)]*\)?|,?\s*\(?(?:GMT|UTC)[+-]\d{1,2}:\d{2}\)?")
+"""HOBO loggers put their serial number behind every title, and the offset behind that of the time."""
 
 _LONG_UNITS = {"kwh", "wh", "kw", "watts", "watt"}
 _SHORT = {"a", "c", "v", "j", "s", "w", "b"}
@@ -143,7 +146,7 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
     >>> meaning("n1_watts").place, meaning("psu_output_w").place
     ('n1', 'psu output')
     """
-    title = title_words.english(title)
+    title = title_words.english(_SERIAL.sub("", title))
     if not _PLAUSIBLE.match(title.strip() or "#"):
         return Meaning()
     bare, unit = _unit_apart(title.strip().strip("#").strip())
@@ -168,6 +171,23 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
         if tail:
             unit, words = tail, [w for w in words if w not in {tail.casefold(), "in"}]
     return _quantity(words, unit)
+
+
+def zone_of(title: str) -> str:
+    """Return the zone or the offset that the title of a time names, ``""`` where it names none.
+
+    Examples
+    --------
+    >>> zone_of("Date Time, GMT+01:00"), zone_of("time_utc"), zone_of("Time Bucket (Europe/Berlin)"), zone_of("Time")
+    ('+01:00', 'UTC', 'Europe/Berlin', '')
+    """
+    plain = title.replace("_", " ")
+    if match := re.search(r"(?<![A-Za-z])(?:UTC|GMT)\s*([+-])(\d{1,2}):?(\d{2})?(?!\d)", plain):
+        return f"{match[1]}{int(match[2]):02d}:{match[3] or '00'}"
+    if re.search(r"(?<![A-Za-z])(UTC|GMT|utc|gmt)(?![A-Za-z])", plain):
+        return "UTC"
+    area = re.search(r"\b((?:Africa|America|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Z][A-Za-z_]+)\b", title)
+    return area[1] if area else ""
 
 
 def _unit_apart(title: str) -> tuple[str, str]:

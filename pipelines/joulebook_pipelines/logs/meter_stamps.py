@@ -1,0 +1,99 @@
+"""The stamps of a meter's table: what makes them up, in which zone they are, and numbers that are no times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from zoneinfo import available_timezones
+
+import polars as pl
+
+from joulebook_pipelines.logs import stamp_spellings, stamps
+from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
+from joulebook_pipelines.logs.dialect import Dialect
+from joulebook_pipelines.logs.meter_columns import Layout
+
+SPREADSHEET_DAYS = (36_526.0, 73_050.0)
+"""Years 2000 to 2099 as spreadsheets number days from 1899-12-30."""
+
+LONGEST_STEP_DAYS = 0.0105
+"""A quarter of an hour: a time axis in seconds that begins after half a day and moves by less than 0.01 s a line is none."""
+
+_DATE_ONLY = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})$"
+_CLOCK_ONLY = r"^\d{1,2}[:.]\d{2}([:.]\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$"
+
+
+def in_zone(options: Options, zone: str) -> Options:
+    """Return the options with the zone or offset that the title of the stamps names."""
+    if zone[0] in "+-":
+        hours, minutes = zone[1:].split(":")
+        return replace(options, utc_offset_s=float(f"{zone[0]}1") * (3600 * int(hours) + 60 * int(minutes)))
+    return replace(options, timezone=zone, utc_offset_s=None) if zone in available_timezones() else options
+
+
+def with_clock(sample: pl.DataFrame, layout: Layout, written: Dialect) -> Layout:
+    """Return the layout with the column of the times of day, where the stamps are dates only and no title says more."""
+    if len(layout.time) != 1 or layout.end is not None:
+        return layout
+    dates = sample[layout.time[0]].str.strip_chars(' "')
+    if not dates.str.contains(_DATE_ONLY).all() or dates.n_unique() == len(dates):
+        return layout
+    taken = {*layout.time, layout.device, layout.host, layout.value, layout.unit, *(f.column for f in layout.fields)}
+    for column in (n for n in written.names if n not in taken):
+        if sample[column].str.strip_chars(' "').str.contains(_CLOCK_ONLY).all():
+            return replace(layout, time=(layout.time[0], column))
+    return layout
+
+
+def are_months(sample: pl.DataFrame, layout: Layout) -> bool:
+    """Tell whether the stamps are months."""
+    if len(layout.time) != 1 or layout.end is not None:
+        return False
+    return stamp_spellings.is_month(sample[layout.time[0]].str.strip_chars(' "'))
+
+
+def refuse_day_numbers(log: Log, like: list[str]) -> None:
+    """Refuse what a spreadsheet writes for dates: days since 1900, so that a day's log lies within one."""
+    days = pl.Series("d", like).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).drop_nulls()
+    first, last = (float(str(days[i])) for i in (0, -1)) if len(days) else (0.0, 0.0)
+    broken = (days != days.round()).any()
+    if broken and SPREADSHEET_DAYS[0] <= first <= SPREADSHEET_DAYS[1] and len(days) > 1:
+        step = (last - first) / (len(days) - 1)
+        if 0 <= step < LONGEST_STEP_DAYS:
+            raise LogRefusedError(
+                f"{log.name}: the stamps ({like[0]!r}) look like a spreadsheet's day numbers; give the column of the times the format "
+                "YYYY-MM-DD HH:MM:SS in the spreadsheet and save the CSV again"
+            )
+
+
+def refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str]) -> None:
+    """Seconds since a start only grow; a column of durations does not, and is no time axis."""
+    seconds = pl.Series("s", like).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).drop_nulls()
+    falls = int((seconds.diff().drop_nulls() < 0).sum())
+    if falls > 0.05 * len(seconds) or len(seconds) < 2:
+        title = written.titles[written.names.index(layout.time[0])]
+        raise LogRefusedError(
+            f"{log.name}: {title!r} holds small numbers that do not grow from line to line, so they are no times; "
+            f"name the column of "
+            'the times: columns = { time = "…", power_w = "…" }'
+        )
+
+
+def form_of(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
+    """Return how the stamps are written.
+
+    Raises
+    ------
+    LogRefusedError
+        They are times of day and nobody says the day, or their form cannot be known.
+    """
+    if clock_only:
+        if log.options.date is None:
+            raise LogRefusedError(
+                f"{log.name}: the stamps ({like[0]!r}) are times of day without a date; add date = YYYY-MM-DD of the "
+                f"first line to this [[source]]"
+            )
+        like = [f"{log.options.date} {t}" for t in like]
+    try:
+        return stamps.detect(like, day_first=log.options.day_first)
+    except stamps.StampError as error:
+        raise LogRefusedError(f"{log.name}: {error}") from None
