@@ -44,7 +44,7 @@ MODEL_GAIN = 10.0
 
 DECISIVE_GAIN = 200.0
 """Log-likelihood gain from which the plainest model is out of the question. Below it the interval reaches to what the
-plainest model says: with few edges a lag and a longer window look alike."""
+plainest model says, and to what points instead of means would say: with few edges they look alike."""
 
 
 RIPPLE_S, RUNGS = 12.0, 12
@@ -259,8 +259,9 @@ def _better(fast: Signal, few: Signal, best: Fit, sensors: list[Sensor], trials:
 def _open_s(best: Fit, trials: list[Fit]) -> float:
     """Return by how much sensor models that are not clearly worse would move the shift [s]."""
     alike = [f for f in trials if f.gain > 0 and f.llr > best.llr - MODEL_GAIN]
-    if best.llr < trials[0].llr + DECISIVE_GAIN:
-        alike.append(trials[0])
+    alike += [
+        f for f in trials if best.llr < f.llr + DECISIVE_GAIN and (f is trials[0] or f.sensor.held != best.sensor.held)
+    ]
     return max((abs(f.shift_s - best.shift_s) for f in alike), default=0.0)
 
 
