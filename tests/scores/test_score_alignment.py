@@ -52,10 +52,13 @@ class Case:
 FAST = Meter(0.2)
 TEN = Meter(0.1, window_s=0.1, declared=True)
 ONE = Meter(1.0, window_s=1.0, declared=True)
+EXACT = Meter(1.0, window_s=1.0, declared=True, exact=True)
 CASES = (
     Case("1 Hz meter, 5 Hz board", FAST, Meter(1, 1), 2, 0.010, 0.050),
     Case("1 Hz meter, 10 Hz board", TEN, Meter(1, 1), 2, 0.010, 0.050),
     Case("1 Hz meter, 1 Hz board of 1 s means", ONE, Meter(1, 1), 2, 0.05, 0.2),
+    Case("1 Hz meter, 1 Hz board of 1 s means, one pace", EXACT, Meter(1, 1, exact=True), 2, 0.05, 0.2),
+    Case("1 Hz meter, 1 Hz board of points, nothing declared", Meter(1.0), Meter(1, 1), 2, None, None),
     Case("1 Hz meter with whole-second stamps, 5 Hz board", FAST, Meter(1, 1, stamp_s=1), 2, None, None),
     Case("1 Hz meter, whole-second stamps, 1 Hz board", ONE, Meter(1, 1, stamp_s=1), 2, None, None),
     Case("1 Hz meter, whole-second stamps, exact second", FAST, Meter(1, 1, stamp_s=1, exact=True), 2, None, None),
@@ -242,19 +245,24 @@ def periodic(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return one, node_of(rng, two)
 
 
-NULL_WALLS = {"1 s meter": Meter(1, 1), "10 s meter": Meter(10, 10), "60 s counter of 1 Wh": Meter(60, counter_wh=1)}
+NULLS = {
+    "1 s meter": (Meter(1, 1), FAST),
+    "1 s meter and 1 Hz board": (Meter(1, 1), ONE),
+    "10 s meter": (Meter(10, 10), FAST),
+    "60 s counter of 1 Wh": (Meter(60, counter_wh=1), FAST),
+    "60 s counter of 10 Wh": (Meter(60, counter_wh=10), FAST),
+}
 
 
-@pytest.mark.parametrize("wall", NULL_WALLS)
+@pytest.mark.parametrize("wall", NULLS)
 @pytest.mark.parametrize("pair", [flat, unrelated, periodic], ids=lambda f: f.__name__)
 def test_null(pair: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]], wall: str, score: Any) -> None:
     refused = 0
     for seed in range(STUDIES):
         rng = np.random.default_rng([11, seed])
         board, node = pair(rng)
-        a = align.estimate(
-            read(rng, node, NULL_WALLS[wall], rng.uniform(-300, 300), 0.0), read(rng, board, FAST, 0.0, 0.0)
-        )
+        slow, fast = NULLS[wall]
+        a = align.estimate(read(rng, node, slow, rng.uniform(-300, 300), 0.0), read(rng, board, fast, 0.0, 0.0))
         refused += a.status == "refused"
     score.row("alignment", f"{pair.__name__} pair, {wall}: refused", "all", f"{refused} of {STUDIES}")
     assert refused == STUDIES
