@@ -21,6 +21,9 @@ _WIDE = re.compile(rf"^[^|]{{1,60}}\|\s*[\d.]+\s*\|\s*{_UNITS}\s*\|", re.IGNOREC
 _COMMAS = rf"^([^,|]{{1,60}}),(-?[\d.]*|na|ns|0x[0-9a-fA-F]+),({_UNITS}),([a-z]{{2,3}})\s*$"
 """A line of ``ipmitool -c sdr``."""
 
+_COLLECTED = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[,;\s]+")
+"""A collector's stamp before a line."""
+
 _OWN_STAMP = re.compile(r"^\s*IPMI timestamp\s*:\s*(.+)$")
 _MESSAGE = (
     r"(?i)\bfailed\b|^\s*(?:error|unable|could not|get sdr|invalid|timeout|no response|address lookup|"
@@ -37,7 +40,7 @@ _KNOWN = (
 
 def sniff(head: Head) -> bool:
     """Tell whether the file holds what one of the subcommands prints."""
-    lines = head.lines[:400]
+    lines = [_COLLECTED.sub("", line) for line in head.lines[:400]]
     if any(_DCMI in line and line.rstrip().endswith("Watts") for line in lines):
         return True
     if any(line.lstrip().startswith("Sensor ID") for line in lines):

@@ -28,7 +28,7 @@ def _parse(log: Log) -> Iterator[Part]:
 def _said(log: Log) -> Said:
     if amd_table.header_at(log.head.lines) is not None:
         return amd_table.read(log)
-    return amd_json.read(log) if amd_json.looks_so(log.head) else amd_text.read(log)
+    return amd_text.read(log) if amd_text.looks_so(log.head) and not amd_json.looks_so(log.head) else amd_json.read(log)
 
 
 def _channel(log: Log, device: str, readings: pl.DataFrame, naming: Mapping[str, str]) -> Channel:

@@ -8,7 +8,7 @@ import polars as pl
 
 from joulebook_pipelines.logs import amd_names, entries, sections, table
 from joulebook_pipelines.logs.amd_rounds import Said, Times
-from joulebook_pipelines.logs.contract import Head, Log
+from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 
 _KEYED = r"^\s*GPU\[(\d+)\]\s*:\s*(\S.*?)\s*:\s*(\S.*?)\s*$"
 _CARD = r"^GPU:\s*(\d+)\s*$"
@@ -40,7 +40,7 @@ def read(log: Log) -> Said:
     Raises
     ------
     LogRefusedError
-        The rounds carry no time.
+        The rounds carry no time, or no line is whole.
     """
     blocks = [sections.lines_of(b).with_columns(cut=pl.lit(not b.terminated)) for b in log.blocks()]
     lines = pl.concat(blocks)
@@ -52,6 +52,8 @@ def read(log: Log) -> Said:
     told = pl.concat([_keyed(lines), _of_rows(lines), _members(lines)]).sort("line", maintain_order=True)
     names = amd_names.chosen(told["name"].unique().to_list())
     told = told.filter(pl.col("name").is_in(list(names.values())) | (pl.col("name") == ""))
+    if told.is_empty():
+        raise LogRefusedError(f"{log.name}: no card in it has a quantity that is read")
     again = pl.int_range(pl.len()).over("device", "quantity")
     times = Times(
         log, told["own"].drop_nulls().head(200).to_list(), 1, int(str(told.select(again).to_series().max())) + 1

@@ -26,7 +26,7 @@ _PARTS = {"cpu": "package/cpu", "gpu": "package/gpu", "ane": "package/ane"}
 _WHOLE = ("combined", "package")
 _MILLI = 1e3
 _DAMAGE = (
-    ValueError, ExpatError, plistlib.InvalidFileException, OverflowError, TypeError, AttributeError, IndexError, RecursionError,
+    ValueError, ExpatError, plistlib.InvalidFileException, OverflowError, TypeError, AttributeError, LookupError, RecursionError,
 )  # fmt: skip
 """What plistlib raises over a list that is cut or spoilt."""
 
@@ -44,16 +44,7 @@ def read(log: Log) -> tuple[pl.DataFrame, pl.DataFrame, int]:
     for section, (line, document) in enumerate(_documents(text)):
         try:
             sample = plistlib.loads(document.encode())
-        except (
-            ValueError,
-            ExpatError,
-            plistlib.InvalidFileException,
-            OverflowError,
-            TypeError,
-            AttributeError,
-            IndexError,
-            RecursionError,
-        ):
+        except _DAMAGE:
             bad.append((line, document[: table.LONGEST_RAW], "document-cut"))
             continue
         at, length = (sample.get("timestamp"), sample.get("elapsed_ns")) if isinstance(sample, dict) else (None, None)
