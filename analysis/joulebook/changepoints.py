@@ -115,9 +115,11 @@ def _cap(pieces: Array, alive: int, capped: Array, ceiling: float, start: int) -
         if kept > MAX_PIECES - 4:
             break
         left, right = pieces[i, LEFT], pieces[i, RIGHT]
-        room = (ceiling - pieces[i, LOW]) / pieces[i, COUNT]
-        reach = math.sqrt(room) if room > 0.0 else 0.0
-        lo, hi = max(pieces[i, CENTER] - reach, left), min(pieces[i, CENTER] + reach, right)
+        room = ceiling - pieces[i, LOW]
+        lo, hi = left, right
+        if pieces[i, COUNT] * max(pieces[i, CENTER] - left, right - pieces[i, CENTER]) ** 2 > room:
+            reach = math.sqrt(room / pieces[i, COUNT]) if room > 0.0 else 0.0
+            lo, hi = max(pieces[i, CENTER] - reach, left), min(pieces[i, CENTER] + reach, right)
         if room < 0.0 or lo >= hi:
             kept = _append_new(capped, kept, left, right, ceiling, start)
             continue

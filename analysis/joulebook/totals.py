@@ -80,8 +80,7 @@ def series(power: pl.DataFrame) -> pl.DataFrame:
     """
     check(power)
     load = pl.col("utilization_ratio") if "utilization_ratio" in power.columns else pl.lit(None, pl.Float64)
-    columns = ("device", "ts_utc", "power_w", load.alias("utilization_ratio").cast(pl.Float64))
-    known = power.select(*columns).filter(pl.col("power_w").is_not_null())
+    known = told(power.select("device", "ts_utc", "power_w", load.alias("utilization_ratio").cast(pl.Float64)))
     devices = [rows for _, rows in by_device(known)]
     if len(devices) <= 1:
         return known.drop("device").sort("ts_utc")
@@ -90,6 +89,17 @@ def series(power: pl.DataFrame) -> pl.DataFrame:
     total = by_tick(devices, [d["ts_utc"].dt.timestamp("us").to_numpy() // period_us for d in devices])
     stamps = (pl.col("tick") * period_us).cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias("ts_utc")
     return total.select(stamps, "power_w", "utilization_ratio")
+
+
+def told(power: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows that tell a power; where all do they are not copied, which a filter would do.
+
+    Examples
+    --------
+    >>> told(pl.DataFrame({"power_w": [1.0, None]})).height
+    1
+    """
+    return power.drop_nulls("power_w") if power["power_w"].null_count() else power
 
 
 def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:

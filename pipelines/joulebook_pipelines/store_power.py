@@ -99,6 +99,10 @@ class PowerReads(Reads):
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
         return (pl.concat(joined) if joined else self._none(_SPEAKING)).select("device", "ts_utc", "span_s", *_SPEAKING)
 
+    def tells(self, quantity: str) -> bool:
+        """Return whether any log of the study tells a quantity."""
+        return quantity in stored_columns(self._con)
+
     def _none(self, quantities: Sequence[str]) -> pl.DataFrame:
         types = schema.table("readings").schema
         names = ("device", "ts_utc", "span_s", *quantities, "source_id", "line")
@@ -136,8 +140,12 @@ class PowerReads(Reads):
         selected = "".join(f"r.{c}, " for c in kept)
         frames: dict[tuple[int, str], pl.DataFrame] = {}
         for (source_id,), own in channels.partition_by("source_id", as_dict=True, maintain_order=True).items():
-            for device, rows in self._of_source(source_id, own["device"].to_list(), selected, where, params).items():
-                frames[source_id, device] = rows
+            devices = own["device"].to_list()
+            # All rows of a long log are held once only where its devices are asked for one by one.
+            one_by_one = bounds == (None, None) and len(devices) <= FEW_DEVICES
+            for some in [[d] for d in devices] if one_by_one else [devices]:
+                for device, rows in self._of_source(source_id, some, selected, where, params).items():
+                    frames[source_id, device] = rows
         absent = [pl.lit(None, schema.table("readings").schema[c]).alias(c) for c in columns if c not in stored]
         found = []
         for row in channels.iter_rows(named=True):
@@ -153,12 +161,14 @@ class PowerReads(Reads):
         A join would lose that order; and a number a row is cheaper than a text a row.
         """
         among, condition = list(devices), " and ".join(where)
+        if len(among) == 1:
+            text = f"select r.ts_utc, {selected} r.line from {READING_ROWS} r where r.source_id = ? and r.device = ? and {condition}"
+            return {among[0]: self.sql(text, [source_id, *among, *params]).rechunk()}  # pieces come with room to spare
         # Asked whether the device is among several, the database joins; so each row says which one it is, or none.
-        place = "list_position(?, r.device)" if len(among) > 1 else "case when r.device = ? then 1 end"
         frame = self.sql(
-            f"""select * from (select {place}::usmallint as place, r.ts_utc, {selected} r.line from {READING_ROWS} r
-            where r.source_id = ? and {condition}) where place is not null""",
-            [among if len(among) > 1 else among[0], source_id, *params],
+            f"""select * from (select list_position(?, r.device)::usmallint as place, r.ts_utc, {selected} r.line
+            from {READING_ROWS} r where r.source_id = ? and {condition}) where place is not null""",
+            [among, source_id, *params],
         )
         if len(among) <= FEW_DEVICES:
             return {d: frame.filter(pl.col("place") == i).drop("place") for i, d in enumerate(among, 1)}

@@ -31,14 +31,18 @@ def _work(context: Context) -> Numbers:
         reference = next((s for s in REFERENCES if s in scopes), None)
         if reference is None:
             continue
-        for scope in (s for s in READINGS if s in scopes and context.whole(s)["span_s"].null_count()):
-            rows.append(_pair(context, host, scope, reference, numbers))
+        for scope in (s for s in READINGS if s in scopes):
+            reading = context.whole(scope)
+            if reading["span_s"].null_count():
+                rows.append(_pair(context, host, scope, reference, ticks.total(reading), numbers))
         _residual(context, mine, reference, numbers)
     context.store.replace("calibrations", pl.DataFrame(rows, schema=schema.table("calibrations").schema))
     return numbers
 
 
-def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numbers) -> dict[str, object]:
+def _pair(
+    context: Context, host: str, scope: str, reference: str, reading: pl.DataFrame, numbers: Numbers
+) -> dict[str, object]:
     subject = f"{host}: {scope} against {reference}"
     unaligned = _unaligned(context, host, (scope, reference))
     if unaligned:
@@ -52,7 +56,7 @@ def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numb
             "status": "refused",
             "reason": reason,
         }
-    points = _points(context, scope, reference)
+    points = _points(reading, ticks.total(context.whole(reference)), scope)
     found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
     numbers.find("", found.findings)
     paths = context.store.used_channels(host, [reference])["path"].unique().sort()
@@ -65,9 +69,8 @@ def _pair(context: Context, host: str, scope: str, reference: str, numbers: Numb
     }  # fmt: skip
 
 
-def _points(context: Context, scope: str, reference: str) -> pl.DataFrame:
+def _points(reading: pl.DataFrame, wall: pl.DataFrame, scope: str) -> pl.DataFrame:
     """Return steady points of both; where these show too few levels, means of equal windows of the whole log."""
-    reading, wall = (ticks.total(context.whole(s)) for s in (scope, reference))
     steady = segments.find(reading.with_columns(device=pl.lit("")), scope=scope).frame
     points = calibrate_points.from_segments(reading, wall, steady)
     if calibrate_checks.levels(points) >= LEAST_LEVELS:

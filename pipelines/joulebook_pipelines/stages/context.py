@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from joulebook import schema
+from joulebook import schema, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.store import Store
@@ -126,7 +126,7 @@ class Context:
 
     def spoken(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
         """Return the readings that tell a power."""
-        return self.power(run, scope, margin=margin).drop_nulls("power_w")
+        return totals.told(self.power(run, scope, margin=margin))
 
     def whole(self, scope: str) -> pl.DataFrame:
         """Return power and utilisation of a scope over the whole study, where a power is told."""
@@ -139,7 +139,7 @@ class Context:
         if run_id:
             frame = self.store.power(run_id, scope=scope, margin_s=MARGIN_S)
         else:
-            frame = self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")).drop_nulls("power_w")
+            frame = totals.told(self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")))
         # Stages go through the runs in the same order: what is kept first is asked for again, what comes last is not.
         if sum(f.estimated_size() for f in self._kept.values()) + frame.estimated_size() <= MOST_KEPT_BYTES:
             self._kept[run_id, scope] = frame

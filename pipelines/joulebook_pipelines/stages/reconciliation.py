@@ -72,7 +72,7 @@ def _chosen(context: Context, run: Run) -> Rows:
 def _counters(context: Context, run: Run, numbers: Numbers) -> Rows:
     """Return the energy by the counters of instruments whose power was integrated."""
     found = []
-    for scope in context.scopes(run.run_id):
+    for scope in context.scopes(run.run_id) if context.store.tells("energy_counter_j") else []:
         power = context.power(run, scope, margin=True)
         both = power["power_w"].null_count() < power.height and power["energy_counter_j"].drop_nulls().len() > 1
         if not both:
