@@ -93,13 +93,13 @@ def test_a_line_that_is_too_long_is_the_cause_of_the_refusal(tmp_path, monkeypat
 
 
 def test_a_whole_document_may_be_one_long_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "LONGEST_LINE", 1 << 17)
+    monkeypatch.setattr(text, "LONGEST_LINE", 1 << 15)
     path = tmp_path / "log.json"
-    rows = [{"time": 1_700_000_000 + i, "power_w": 200.0 + i % 7} for i in range(8_000)]
+    rows = [{"time": 1_700_000_000 + i, "power_w": 200.0 + i % 7} for i in range(2_000)]
     path.write_text(json.dumps(rows), encoding="utf-8")
     head = text.head(path, "log.json")
     parts = recognise.adapter_for(head).parse(Log(path, head))
-    assert sum(p.readings.height for p in parts if p.readings is not None) == 8_000
+    assert sum(p.readings.height for p in parts if p.readings is not None) == 2_000
 
 
 def test_an_archive_of_one_log_is_read_and_of_several_is_refused(tmp_path):
