@@ -94,7 +94,9 @@ class Curve:
 
     def bent(self, u: Floats, bend_s: float) -> tuple[Floats, Floats]:
         """Return times put on by a bend a quarter of the way from sample to sample, and the place there as an angle."""
-        turn = 2 * np.pi * np.interp(u, self.time_s, np.arange(self.time_s.size))
+        t = self.time_s
+        i = np.clip(np.searchsorted(t, u) - 1, 0, t.size - 2)
+        turn = 2 * np.pi * (u - t[i]) / (t[i + 1] - t[i])
         return u + bend_s * np.sin(turn), turn
 
     def whole(self, since: Floats, until: Floats) -> NDArray[np.bool_]:

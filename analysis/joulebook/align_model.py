@@ -169,7 +169,9 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     no matter.
     """
     x = slow.time_s - at.anchor_s
-    u, turn = c.bent(slow.time_s + at.shift_s + at.drift * x, at.bend_s)
+    u = slow.time_s + at.shift_s + at.drift * x
+    one_pace = alike(c.period_s, slow)
+    u, turn = c.bent(u, at.bend_s) if one_pace else (u, align_noise.NOWHERE)
     h = 0.5 * c.period_s
     f = predict(c, slow, sensor, u)
     slope = (predict(c, slow, sensor, u + h) - predict(c, slow, sensor, u - h)) / (2 * h)
@@ -186,7 +188,7 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     linear = np.column_stack([f - f.mean(), np.ones_like(f), x / scale])
     gain = _least(linear, y)[0]
     columns = [slope, slope * x]
-    if not alike(c.period_s, slow):
+    if not one_pace:
         return y, linear, gain * np.column_stack(columns), align_noise.NOWHERE
     turn = turn[keep]
     wave = np.sin(turn)
