@@ -305,5 +305,5 @@ def resolution(values: npt.ArrayLike) -> float:
     >>> resolution([98.0, 112.0, 98.0])
     14.0
     """
-    distinct = np.unique(np.round(finite(values), 9))
-    return float(np.diff(distinct).min()) if distinct.size > 1 else 0.0
+    steps = np.diff(np.sort(np.round(finite(values), 9)))
+    return float(steps.min(where=steps > 0.0, initial=np.inf)) if steps.any() else 0.0
