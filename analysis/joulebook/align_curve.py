@@ -14,6 +14,10 @@ WALK = 8
 """Knots that are passed one by one before they are searched for."""
 
 
+LEAST_KNOTS = 64
+"""Fewest samples of the fast log that a curve is cut down to."""
+
+
 @dataclass(frozen=True)
 class Sensor:
     """How the slow log sees the fast one.
@@ -107,8 +111,16 @@ class Curve:
         return np.asarray(lost <= 1e-9)
 
 
-def curve(fast: Signal, sensor: Sensor) -> Curve:
-    """Return the energy curve of the fast log as this sensor sees it."""
+SETTLED_LAGS = 12.0
+"""Time constants after which a lagging sensor has forgotten what came before."""
+
+
+def curve(fast: Signal, sensor: Sensor, *, since_s: float = -np.inf, until_s: float = np.inf) -> Curve:
+    """Return the energy curve of the fast log as this sensor sees it, at least between two times."""
+    since_s -= sensor.window_s + SETTLED_LAGS * sensor.lag_s
+    first, last = (int(i) for i in np.searchsorted(fast.time_s, (since_s, until_s)))
+    if last - first > LEAST_KNOTS:
+        fast = fast.part(slice(max(first - 2, 0), last + 2))
     t, p = fast.time_s, fast.value
     if fast.kind == COUNTER:
         t, p, held = t[1:], np.diff(p) / np.diff(t), True

@@ -115,9 +115,11 @@ def fit(
     Fit or None
         ``None`` where fewer than 16 slow samples fall on the fast log.
     """
-    c = curve(fast, sensor)
     limit = max(slow.period_s, sensor.window_s, sensor.lag_s)
     span = float(np.ptp(slow.time_s)) / 2
+    # as far as all steps together can lead
+    reach = STEPS * limit + MOST_TRIED * 2 * span
+    c = curve(fast, sensor, since_s=slow.time_s[0] + shift_s - reach, until_s=slow.time_s[-1] + shift_s + reach)
     small = max(1e-3 * fast.period_s, 1e-4 * slow.period_s)
     noise = align_noise.Noise(1.0, 0.0, np.zeros(0))
     # a counter's rounding, not the model, limits what it tells of drift

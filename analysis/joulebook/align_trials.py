@@ -186,10 +186,10 @@ def scan(
     list of float
         Shifts [s], best first.
     """
-    c = align_curve.curve(fast, sensor)
     reach = max(1.5 * slow.period_s + 1.5, reach_s)
     step = max(min(slow.period_s / 5, FINE_S), fast.period_s / 5)
     shifts = np.arange(centre_s - reach, centre_s + reach + sensor.lag_s + step, step)
+    c = align_curve.curve(fast, sensor, since_s=slow.time_s[0] + shifts[0], until_s=slow.time_s[-1] + shifts[-1])
     y = _changes(slow.value, slow)
     score = np.array([_agreement(align_curve.predict(c, slow, sensor, slow.time_s + s), y, slow) for s in shifts])
     padded = np.concatenate([[-1.0], score, [-1.0]])
