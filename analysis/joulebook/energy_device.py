@@ -8,6 +8,8 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+from numba import njit
+from numpy.typing import NDArray
 
 from joulebook import aliasing, stats, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
@@ -82,10 +84,16 @@ class DeviceEnergy:
 
 
 def _seconds(stamps: pl.Series, origin_us: int) -> Floats:
-    us = stamps.cast(pl.Datetime("us", "UTC")).to_physical().to_numpy()
-    seconds = (us - origin_us).astype(np.float64)
-    seconds /= 1e6
+    seconds = np.empty(len(stamps))
+    _since(stamps.cast(pl.Datetime("us", "UTC")).to_physical().to_numpy(), origin_us, seconds)
     return seconds
+
+
+@njit(cache=True, nogil=True)
+def _since(stamp_us: NDArray[np.int64], origin_us: int, seconds: Floats) -> None:
+    """Write the seconds since an origin, without a large array on the way: those cost more to make than to fill."""
+    for i in range(stamp_us.size):
+        seconds[i] = (stamp_us[i] - origin_us) / 1e6
 
 
 def measure(
@@ -123,15 +131,12 @@ def measure(
     )  # fmt: skip
     if held_s:
         method += f", outer readings held {held_s:.3g} s to the edges"
-    steps = np.diff(stamp[seen])
-    distinct = int((steps > 0).sum()) + int(stamp[seen].size > 0)
+    ahead, bridged = stretches.step_counts(stamp[seen], NEAR_PERIODS * (period or np.inf), limit)
     result = DeviceEnergy(
         device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=stretches.clip(longer, length_s=length_s),
         hole_start_s=np.zeros(0), hole_end_s=np.zeros(0),
         first_s=float(stamp[0]) if stamp.size else np.nan, last_s=float(stamp[-1]) if stamp.size else np.nan,
-        period_s=period, n=distinct,
-        missing=0 if period is None else int(((steps > NEAR_PERIODS * period) & (steps <= limit)).sum()),
-        method=method,
+        period_s=period, n=ahead + int(stamp[seen].size > 0), missing=bridged, method=method,
     )  # fmt: skip
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
     return _with_aliasing(result, rule, spread_w=float(np.ptp(power)) if power.size else 0.0, length_s=length_s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 from scipy import stats
 
 from joulebook.stretches import Floats, Stretches
@@ -63,10 +64,23 @@ def noise_j(stretches: Stretches) -> float:
     total = float(stretches.variance_j2.sum())
     if total <= 0:
         return 0.0
-    shares = stretches.variance_j2 / total  # squares of the variances themselves can vanish below the smallest double
-    effective = 1 / float(np.dot(shares, shares))
+    effective = _effective_number(stretches.variance_j2)
     # Differences that share a reading are worth two thirds of independent ones.
     return float(stats.t.ppf(0.975, max(2.0, 2 * effective / 3))) * math.sqrt(total)
+
+
+@njit(cache=True, nogil=True)
+def _effective_number(weights: Floats) -> float:
+    """Return how many equal weights would spread as far as some that are not all 0 (Kish 1965).
+
+    They are taken as shares of the largest: the squares themselves can vanish below the smallest double.
+    """
+    total, squares, largest = 0.0, 0.0, weights.max()
+    for weight in weights:
+        share = weight / largest
+        total += share
+        squares += share * share
+    return float(total * total / squares)
 
 
 def edges_j(*, blur_s: float, held_s: float, sd_w: float) -> float:

@@ -85,10 +85,10 @@ class PowerReads(Reads):
             device_name = f"{row['host']}/{row['device']}" if several else row["device"]
             own = [pl.lit(device_name).alias("device"), pl.lit(row["source_id"], pl.Int32).alias("source_id")]
             host = [pl.lit(row["host"]).alias("host")] if several else []
-            columns = frame.select(own[0], "ts_utc", "span_s", *quantities, *host, own[1], "line")
+            columns = frame.select(own[0], "ts_utc", "span_s", *quantities, *host, own[1])
             named.setdefault((row["host"], device_name), []).append(columns)
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
-        return (pl.concat(joined, rechunk=False) if joined else self._none(quantities)).drop("line")
+        return pl.concat(joined, rechunk=False) if joined else self._none(quantities)
 
     def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
         """Return the power readings of some channels (``source_id, device``) on their own clocks, in order of device and time."""
@@ -105,7 +105,7 @@ class PowerReads(Reads):
 
     def _none(self, quantities: Sequence[str]) -> pl.DataFrame:
         types = schema.table("readings").schema
-        names = ("device", "ts_utc", "span_s", *quantities, "source_id", "line")
+        names = ("device", "ts_utc", "span_s", *quantities, "source_id")
         return pl.DataFrame(schema={n: types.get(n, pl.String) for n in names})
 
     def _used(self, run_id: str | None, scope: str, device: str | None) -> pl.DataFrame:
@@ -121,7 +121,7 @@ class PowerReads(Reads):
     def _channels(
         self, channels: pl.DataFrame, columns: Sequence[str], bounds: tuple[datetime | None, datetime | None]
     ) -> list[pl.DataFrame]:
-        """Return the speaking readings of each channel in order of time: ``ts_utc``, the columns, ``line``."""
+        """Return the speaking readings of each channel in order of time: ``ts_utc`` and the columns."""
         if channels.is_empty():
             return []
         stored = stored_columns(self._con)
@@ -129,7 +129,7 @@ class PowerReads(Reads):
         speaking = " or ".join(f"{c} is not null" for c in _SPEAKING if c in stored)
         if not speaking:
             return [
-                self._none([]).select("ts_utc", *(pl.lit(None, pl.Float64).alias(c) for c in columns), "line")
+                self._none([]).select("ts_utc", *(pl.lit(None, pl.Float64).alias(c) for c in columns))
             ] * channels.height
         where, params = [f"({speaking})"], list[object]()
         for bound, op, sign in ((bounds[0], ">=", -1), (bounds[1], "<=", 1)):
@@ -137,7 +137,7 @@ class PowerReads(Reads):
                 ends = [bound + sign * _SLACK + _ahead(bound, r) for r in channels.iter_rows(named=True)]
                 where.append(f"r.ts_utc {op} cast(? as timestamptz)")
                 params.append((min(ends) if sign < 0 else max(ends)).isoformat())
-        selected = "".join(f"r.{c}, " for c in kept)
+        selected = ", ".join(("r.ts_utc", *(f"r.{c}" for c in kept)))
         frames: dict[tuple[int, str], pl.DataFrame] = {}
         for (source_id,), own in channels.partition_by("source_id", as_dict=True, maintain_order=True).items():
             devices = own["device"].to_list()
@@ -145,7 +145,7 @@ class PowerReads(Reads):
             one_by_one = bounds == (None, None) and len(devices) <= FEW_DEVICES
             for some in [[d] for d in devices] if one_by_one else [devices]:
                 for device, rows in self._of_source(source_id, some, selected, where, params).items():
-                    frames[source_id, device] = rows
+                    frames[source_id, device] = rows.rechunk() if one_by_one else rows  # pieces have room to spare
         absent = [pl.lit(None, schema.table("readings").schema[c]).alias(c) for c in columns if c not in stored]
         found = []
         for row in channels.iter_rows(named=True):
@@ -162,11 +162,11 @@ class PowerReads(Reads):
         """
         among, condition = list(devices), " and ".join(where)
         if len(among) == 1:
-            text = f"select r.ts_utc, {selected} r.line from {READING_ROWS} r where r.source_id = ? and r.device = ? and {condition}"
-            return {among[0]: self.sql(text, [source_id, *among, *params]).rechunk()}  # pieces come with room to spare
+            text = f"select {selected} from {READING_ROWS} r where r.source_id = ? and r.device = ? and {condition}"
+            return {among[0]: self.sql(text, [source_id, *among, *params])}
         # Asked whether the device is among several, the database joins; so each row says which one it is, or none.
         frame = self.sql(
-            f"""select * from (select list_position(?, r.device)::usmallint as place, r.ts_utc, {selected} r.line
+            f"""select * from (select list_position(?, r.device)::usmallint as place, {selected}
             from {READING_ROWS} r where r.source_id = ? and {condition}) where place is not null""",
             [among, source_id, *params],
         )
@@ -263,7 +263,7 @@ def _on_reference(
         ahead = (1e6 * offset_s + drift_ppm * since * 1e-6).round().cast(pl.Int64)
         frame = frame.with_columns(pl.col("ts_utc") - pl.duration(microseconds=ahead))
     if not frame["ts_utc"].is_sorted():
-        frame = frame.sort("ts_utc", "line")
+        frame = frame.sort("ts_utc", maintain_order=True)
     first = frame["ts_utc"].search_sorted(bounds[0], side="left") if bounds[0] else 0
     behind = frame["ts_utc"].search_sorted(bounds[1], side="right") if bounds[1] else frame.height
     return frame.slice(first, max(behind - first, 0))
@@ -271,4 +271,4 @@ def _on_reference(
 
 def _in_order(parts: list[pl.DataFrame]) -> pl.DataFrame:
     """Return the readings of one device from several files, in order of time."""
-    return parts[0] if len(parts) == 1 else pl.concat(parts).sort("ts_utc", "line")
+    return parts[0] if len(parts) == 1 else pl.concat(parts).sort("ts_utc", maintain_order=True)
