@@ -11,7 +11,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from joulebook import aliasing, stats, stretches, uncertainty
+from joulebook import aliasing, stats, step_sums, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
 
 Kind = Literal["instant", "mean", "hold"]
@@ -131,7 +131,7 @@ def measure(
     )  # fmt: skip
     if held_s:
         method += f", outer readings held {held_s:.3g} s to the edges"
-    ahead, bridged = stretches.step_counts(stamp[seen], NEAR_PERIODS * (period or np.inf), limit)
+    ahead, bridged = step_sums.step_counts(stamp[seen], NEAR_PERIODS * (period or np.inf), limit)
     result = DeviceEnergy(
         device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=stretches.clip(longer, length_s=length_s),
         hole_start_s=np.zeros(0), hole_end_s=np.zeros(0),

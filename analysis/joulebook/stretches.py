@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from joulebook import stats
+from joulebook import stats, step_sums
+from joulebook.step_sums import TILE
 
 Floats = NDArray[np.float64]
 
@@ -32,10 +32,6 @@ STAMP_GRAIN_S = 1e-6
 
 MOVING_MEAN_STEP = 0.75
 """Where readings step by less than this share of their own span, they are a moving mean and not adjoining spans."""
-
-
-TILE = 1 << 15
-"""Stretches that are summed at a time: what is made of them on the way stays in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -73,22 +69,7 @@ class Stretches:
 
     @cached_property
     def _sums(self) -> tuple[float, float, float]:
-        return _sums(self.start_s, self.end_s, self.power_start_w, self.power_end_w)
-
-
-@njit(cache=True, nogil=True)
-def _sums(start_s: Floats, end_s: Floats, power_start_w: Floats, power_end_w: Floats) -> tuple[float, float, float]:
-    """Return energy [J], length [s] and squared lengths [s²]; tile by tile, so that rounding does not pile up."""
-    energy, covered, squared = 0.0, 0.0, 0.0
-    for first in range(0, start_s.size, TILE):
-        tile_j, tile_s, tile_s2 = 0.0, 0.0, 0.0
-        for i in range(first, min(first + TILE, start_s.size)):
-            length = end_s[i] - start_s[i]
-            tile_j += (power_start_w[i] + power_end_w[i]) / 2 * length
-            tile_s += length
-            tile_s2 += length * length
-        energy, covered, squared = energy + tile_j, covered + tile_s, squared + tile_s2
-    return energy, covered, squared
+        return step_sums.of_lines(self.start_s, self.end_s, self.power_start_w, self.power_end_w)
 
 
 def median_step_s(stamp_s: Floats) -> float | None:
@@ -116,39 +97,6 @@ def standard_deviation(values: Floats) -> float:
     mean = float(values.mean())
     tiles = (values[at : at + TILE] - mean for at in range(0, values.size, TILE))
     return math.sqrt(math.fsum(stats.dot(tile, tile) for tile in tiles) / values.size)
-
-
-@njit(cache=True, nogil=True)
-def squared_jumps(values: Floats) -> float:
-    """Return the sum of the squared differences of neighbours.
-
-    Examples
-    --------
-    >>> squared_jumps(np.array([1.0, 3.0, 2.0]))
-    5.0
-    """
-    total = 0.0
-    for i in range(values.size - 1):
-        jump = values[i + 1] - values[i]
-        total += jump * jump
-    return total
-
-
-@njit(cache=True, nogil=True)
-def step_counts(stamp_s: Floats, near_s: float, limit_s: float) -> tuple[int, int]:
-    """Return how many stamps lie behind the one before, and how many of these steps are over one length up to another.
-
-    Examples
-    --------
-    >>> step_counts(np.array([0.0, 1, 1, 3, 9]), 1.5, 3.0)
-    (3, 1)
-    """
-    ahead, bridged = 0, 0
-    for i in range(stamp_s.size - 1):
-        step = stamp_s[i + 1] - stamp_s[i]
-        ahead += step > 0
-        bridged += near_s < step <= limit_s
-    return ahead, bridged
 
 
 def bridge_limit_s(period_s: float | None) -> float:
@@ -183,21 +131,6 @@ def lag_s(*, window_s: float, update_s: float | None, period_s: float | None) ->
     return window_s / 2 + age_s
 
 
-@njit(cache=True, nogil=True)
-def _jump_variances(stamp_s: Floats, power_w: Floats, seen_s: float, variance: Floats) -> tuple[float, float]:
-    """Write the variance of the energy of each line between readings [J²]; return the shortest and longest of them [s].
-
-    Half of the squared jump is the variance of a signal that forgets itself within a step; for one that wanders or
-    jumps once it is a sixth of that, so this errs on the wide side.
-    """
-    shortest, longest = np.inf, -np.inf
-    for i in range(variance.size):
-        step, jump = stamp_s[i + 1] - stamp_s[i], power_w[i + 1] - power_w[i]
-        shortest, longest = min(shortest, step), max(longest, step)
-        variance[i] = 0.5 * jump * jump * step * max(step - seen_s, 0.0)
-    return shortest, longest
-
-
 def between_instants(stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s: float = 0.0) -> Stretches:
     """Return the straight lines between instantaneous readings, where their step is no longer than the limit.
 
@@ -216,7 +149,7 @@ def between_instants(stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s
     array([200.])
     """
     variance = np.empty(max(stamp_s.size - 1, 0))
-    shortest_s, longest_s = _jump_variances(stamp_s, power_w, seen_s, variance)
+    shortest_s, longest_s = step_sums.jump_variances(stamp_s, power_w, seen_s, variance)
     keep: slice | NDArray[np.bool_] = slice(None)  # most logs are whole: views then, no copies
     if not (shortest_s > 0 and longest_s <= limit_s + STAMP_TOLERANCE_S):
         step = np.diff(stamp_s)

@@ -16,6 +16,8 @@ from scipy.signal import lfilter
 from joulebook import align
 
 STUDIES = 200
+TRUE_PAIRS, NULL_PAIRS = 29, 31
+"""First words of the seeds: other ones than those that any constant was chosen on."""
 DT_S = 0.02
 T0 = datetime(2026, 3, 2, 9, 0, 0, tzinfo=UTC)
 T0_US = round(T0.timestamp() * 1e6)
@@ -160,7 +162,7 @@ def read(rng: np.random.Generator, power: np.ndarray, m: Meter, offset_s: float,
 
 def one(case: Case, seed: int) -> tuple[float, float, bool, bool, bool, float]:
     """Return offset error, drift error, whether each is covered, whether it was accepted, and the half width."""
-    rng = np.random.default_rng([7, seed])
+    rng = np.random.default_rng([TRUE_PAIRS, seed])
     board = machine(rng, case.hours * 3600)
     node = node_of(rng, board)
     offset, drift = rng.uniform(-300, 300), rng.uniform(-1e-4, 1e-4)
@@ -259,7 +261,7 @@ NULLS = {
 def test_null(pair: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]], wall: str, score: Any) -> None:
     refused = 0
     for seed in range(STUDIES):
-        rng = np.random.default_rng([11, seed])
+        rng = np.random.default_rng([NULL_PAIRS, seed])
         board, node = pair(rng)
         slow, fast = NULLS[wall]
         a = align.estimate(read(rng, node, slow, rng.uniform(-300, 300), 0.0), read(rng, board, fast, 0.0, 0.0))
