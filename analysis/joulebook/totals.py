@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -111,17 +112,43 @@ def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     >>> [(name, rows["power_w"].to_list()) for name, rows in by_device(frame)]
     [('gpu:0', [3.0]), ('gpu:1', [1.0, 2.0])]
     """
-    device = power["device"]
-    changes = (device != device.shift()).fill_null(value=True).arg_true().to_list()
-    names = device.gather(changes).to_list()
     if power.is_empty():
         return []
+    device = power["device"]
+    changes = [0, *(k + 1 for k in (device.slice(1) != device.head(-1)).arg_true())]
+    names = device.gather(changes).to_list()
     if len(set(names)) == len(names):
         ends = [*changes[1:], power.height]
         parts = {n: power.slice(a, b - a) for n, a, b in zip(names, changes, ends, strict=True)}
     else:
         parts = {str(n): rows for (n,), rows in power.partition_by("device", as_dict=True, maintain_order=True).items()}
     return sorted(parts.items())
+
+
+def between(power: pl.DataFrame, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
+    """Return the readings from one instant to another, both included, without copying them.
+
+    Parameters
+    ----------
+    power
+        ``device`` and ``ts_utc``, each device's rows in order of time.
+    start_utc, end_utc
+        The instants.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> stamps = [datetime(2026, 11, 2, 1, 0, s, tzinfo=UTC) for s in (0, 2, 4)]
+    >>> between(pl.DataFrame({"device": "gpu:0", "ts_utc": stamps}), stamps[1], stamps[2]).height
+    2
+    """
+    start, end = pl.Series([start_utc, end_utc]).cast(power.schema["ts_utc"]).to_physical()
+    parts = [power.clear()]
+    for _, rows in by_device(power):
+        at = rows["ts_utc"].to_physical().to_numpy()
+        first, behind = int(np.searchsorted(at, start)), int(np.searchsorted(at, end, side="right"))
+        parts.append(rows.slice(first, max(behind - first, 0)))
+    return pl.concat(parts, rechunk=False)
 
 
 def inside(stamps: pl.Series, windows: pl.DataFrame, *, ends: bool = True) -> NDArray[np.bool_]:

@@ -122,7 +122,7 @@ class Context:
             With those up to :data:`MARGIN_S` before and after the run, to interpolate at its edges.
         """
         frame = self._read(run.run_id, scope)
-        return frame if margin else frame.filter(pl.col("ts_utc").is_between(run.start_utc, run.end_utc))
+        return frame if margin else totals.between(frame, run.start_utc, run.end_utc)
 
     def spoken(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
         """Return the readings that tell a power."""

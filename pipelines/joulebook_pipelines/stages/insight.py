@@ -63,8 +63,7 @@ def _driver_jobs(context: Context) -> Iterator[Callable[[], tuple[Run, str, driv
         if mine.is_empty():
             continue
         window = mine.row(0, named=True)
-        within = pl.col("ts_utc").is_between(window["start_utc"], window["end_utc"])
-        power = context.power(run, "board", margin=True).filter(within)
+        power = totals.between(context.power(run, "board", margin=True), window["start_utc"], window["end_utc"])
         for device, readings in totals.by_device(power):
             yield partial(_explained, run, device, readings)
 
@@ -75,7 +74,7 @@ def _explained(run: Run, device: str, readings: pl.DataFrame) -> tuple[Run, str,
         for d in DRIVERS
         if d in readings.columns
         and readings[d].null_count() < readings.height // 10
-        and readings[d].drop_nulls().n_unique() > 1
+        and readings[d].min() != readings[d].max()
     ]
     seconds = (readings["ts_utc"].max() - readings["ts_utc"].min()).total_seconds() if readings.height else 0.0  # type: ignore[operator, union-attr]
     if not moving or seconds < LEAST_BINS * drivers.BIN_S:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
 import polars as pl
 
 from joulebook import totals
@@ -16,10 +17,8 @@ LEAST_READINGS = 60
 
 def moments(power: pl.DataFrame) -> int:
     """Return how many moments the device with the most readings tells of."""
-    counts = [
-        int((rows["ts_utc"].diff().dt.total_microseconds() != 0).sum() or 0) + 1 for _, rows in totals.by_device(power)
-    ]
-    return max(counts, default=0)
+    stamps = [rows["ts_utc"].to_physical().to_numpy() for _, rows in totals.by_device(power)]
+    return max((int(np.count_nonzero(np.diff(s))) + 1 for s in stamps), default=0)
 
 
 def seen(context: Context, run: Run, scope: str, *, margin: bool = False) -> tuple[pl.DataFrame, tuple[Finding, ...]]:

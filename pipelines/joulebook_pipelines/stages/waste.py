@@ -9,7 +9,7 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import checkpoints, stalls, waste
+from joulebook import checkpoints, stalls, totals, waste
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages import shape
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
@@ -54,8 +54,8 @@ def _stall_jobs(
 def _found(
     run: Run, scope: str, power: pl.DataFrame, begin: datetime, idle_w: float | None, known: pl.DataFrame, whole: bool
 ) -> tuple[Run, str, bool, stalls.Stalls]:
-    power = power.filter(pl.col("ts_utc") >= begin)
-    return run, scope, whole, stalls.find(power, idle_w=idle_w, marks=known if known.height else None)
+    warm = totals.between(power, begin, run.end_utc)
+    return run, scope, whole, stalls.find(warm, idle_w=idle_w, marks=known if known.height else None)
 
 
 def _stalls(context: Context, run: Run, scope: str, found: stalls.Stalls, numbers: Numbers, *, whole: bool) -> None:
