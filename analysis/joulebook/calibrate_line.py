@@ -119,7 +119,7 @@ def through(x: Floats, y: Floats, se_x: Floats, se_y: Floats, recording: NDArray
         cov[0, 0] += between**2 / np.unique(group).size
     curve = _curvature(px, py, 1 / (sy**2 + gain**2 * sx**2))
     sag = abs(curve[0]) * float(np.ptp(px)) ** 2 / 8
-    return Line(gain, offset, cov, quantile, kept, chi2 / dof, extra, between, curve, sag)
+    return Line(float(gain), float(offset), cov, quantile, kept, chi2 / dof, extra, between, curve, sag)
 
 
 def _york(x: Floats, y: Floats, sx: Floats, sy: Floats) -> tuple[float, float, Floats, float]:
