@@ -27,8 +27,9 @@ MARGIN_S = 120.0
 THREADS = os.cpu_count() or 1
 """Series that are worked on side by side; sums over readings do not hold each other up."""
 
-MOST_KEPT_BYTES = 800_000_000
-"""Readings that are kept in memory between stages [bytes]: a week of eight cards and a meter each second."""
+MOST_KEPT_BYTES = 900_000_000
+"""Readings of runs, and as many of whole logs, that are kept in memory between stages [bytes]: of eight cards and a meter
+each second all of a week, and the powers alone of a month."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,8 @@ class Context:
         else:
             frame = totals.told(self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")))
         # Stages go through the runs in the same order: what is kept first is asked for again, what comes last is not.
-        if sum(f.estimated_size() for f in self._kept.values()) + frame.estimated_size() <= MOST_KEPT_BYTES:
+        alike = [f for (run, _), f in self._kept.items() if bool(run) == bool(run_id)]
+        if sum(f.estimated_size() for f in (*alike, frame)) <= MOST_KEPT_BYTES:
             self._kept[run_id, scope] = frame
         return frame
 
