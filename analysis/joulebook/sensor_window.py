@@ -103,6 +103,12 @@ def _delay(fast: align_signal.Signal, slow: align_signal.Signal, window_s: float
     for s in shifts:
         f = align_curve.predict(c, slow, Sensor(window_s, 0.0, False), slow.time_s + s + window_s / 2)
         known = np.isfinite(f)
-        good = known.sum() > 16 and np.ptp(f[known]) > 0
-        score.append(float(np.corrcoef(f[known], slow.value[known])[0, 1]) if good else -1.0)
+        score.append(_correlation(f[known], slow.value[known]) if known.sum() > 16 else -1.0)
     return float(shifts[int(np.argmax(score))])
+
+
+def _correlation(a: Floats, b: Floats) -> float:
+    """Return the correlation of two series, -1 where one of them does not change."""
+    a, b = a - a.mean(), b - b.mean()
+    norm = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / norm if norm > 0 else -1.0

@@ -54,7 +54,7 @@ def test_window_against_a_reference() -> None:
     at = np.arange(2, 18, 0.1)
     grid = np.arange(total.size) * 0.002
     mean = (np.interp(at, grid, total) - np.interp(at - 0.5, grid, total)) / 0.5
-    found = sampling.window(log(at, mean + rng.normal(0, 1, at.size)), log(fine + 0.001, load))
+    found = sampling.window(log(at, mean + rng.normal(0, 1, at.size)), log(fine + 0.001, load), longest_s=1.0)
     assert found.value == pytest.approx(0.5, rel=0.1)
 
 
