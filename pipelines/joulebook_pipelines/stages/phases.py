@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import polars as pl
@@ -146,7 +147,7 @@ def _attribute(context: Context, run: Run, scope: str, marks: pl.DataFrame, numb
             run.run_id, scope, "phase_power_w", Estimate(row["power_w"], unit="W", n=row["n"], method=method, reason=reason),
             phase=row["phase"],
         )  # fmt: skip
-    numbers.find(run.run_id, split.findings)
+    numbers.find(run.run_id, (replace(f, subject=f"{run.run_id} at {scope} ({f.subject})") for f in split.findings))
 
 
 STAGE = Stage("phases", "splitting energy over phases", _work)
