@@ -16,7 +16,7 @@ report: $(READY) ## run the main job on the sample study and say where the repor
 	$(BIN)/joulebook run sample_data/node -o out/node
 
 test: $(READY) ## everything that must hold, in under three minutes
-	@$(MAKE) --no-print-directory -j2 lint samples
+	@$(MAKE) --no-print-directory -j2 samples lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	$(BIN)/python -m pytest -n auto --dist loadfile -p no:cacheprovider --nbval-lax --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
@@ -33,8 +33,10 @@ bench: $(READY) ## speed as ratios measured side by side; writes docs/speed.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pandas
 	$(BIN)/python -m pytest tests/benchmarks -m bench -s -p no:xdist
 
-samples: $(READY) ## analyse the sample studies, without notebooks and pages
-	@for study in node sweep campaign; do $(BIN)/joulebook run sample_data/$$study -o out/$$study --no-report --quiet >/dev/null || exit 1; done
+samples: samples-node samples-sweep samples-campaign ## analyse the sample studies, without notebooks and pages
+
+samples-%: $(READY)
+	@$(BIN)/joulebook run sample_data/$* -o out/$* --no-report --quiet >/dev/null
 
 notebooks: samples ## execute the notebook templates on the samples and keep their text outputs
 	$(BIN)/python -m joulebook_pipelines.notebooks_kept notebooks

@@ -23,6 +23,9 @@ HEADER_WITHIN = 300
 LATEST_TITLES = 20
 """Lines in which titles may stand that only the units of the cells below explain."""
 
+FIRST_ROWS = 20
+"""Lines from the titles on that tell whether the units may stand in the cells."""
+
 _SEP_LINE = re.compile(r"^\s*sep=(.)\s*$", re.IGNORECASE)
 _NUMERIC = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$")
 _WITH_UNIT = re.compile(r"^[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*([A-Za-zµ°][A-Za-z]*)$")
@@ -105,9 +108,10 @@ def find(head: Head, knows: Callable[[Sequence[str]], bool], *, delimiter: str |
                 continue
             if knows(titles):
                 return _with_rows(lines, at, titles, separator)
-            written = _with_rows(lines, at, titles, separator)
-            if at < LATEST_TITLES and any(written.units) and knows(_with_units(written)):
-                return written
+            if at < LATEST_TITLES and _knows_units(_with_rows(lines[: at + FIRST_ROWS], at, titles, separator), knows):
+                written = _with_rows(lines, at, titles, separator)
+                if _knows_units(written, knows):
+                    return written
     return None if delimiter or hint else _of_blanks(lines, knows)
 
 
@@ -177,6 +181,11 @@ def _with_rows(lines: Sequence[str], at: int, titles: list[str], separator: str)
     quoted = any('"' in line for _, line in following)
     units = units or _units_in_cells(rows, titles)
     return Dialect(separator, at + 1, tuple(titles), units, first + 1, quoted, comma)
+
+
+def _knows_units(written: Dialect, knows: Callable[[Sequence[str]], bool]) -> bool:
+    """Tell whether the units in the cells make the titles known."""
+    return any(written.units) and knows(_with_units(written))
 
 
 def _with_units(written: Dialect) -> list[str]:
