@@ -16,8 +16,8 @@ report: $(READY) ## run the main job on the sample study and say where the repor
 	$(BIN)/joulebook run sample_data/node -o out/node
 
 test: $(READY) ## everything that must hold, in under three minutes
-	@$(MAKE) --no-print-directory -j2 samples lint
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	@$(MAKE) --no-print-directory -j2 lint samples
+	$(BIN)/python -m pytest -n auto --dist worksteal -p no:nbval
 	$(BIN)/python -m pytest -n auto --dist loadfile -p no:cacheprovider --nbval-lax --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 lint: $(READY)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from scipy.stats import t as t_law
 
-from joulebook import align_noise
+from joulebook import align_noise, distributions
 from joulebook.align_model import PRIOR_DRIFT, Fit
 from joulebook.align_search import Candidates
 from joulebook.align_signal import COUNTER, Signal
@@ -101,7 +100,7 @@ def half_widths(fit: Fit, fast: Signal, slow: Signal, *, model_s: float = 0.0) -
     birge, z = 1.0, Z95
     if fit.local_s.size >= 4 and slow.kind != COUNTER:
         # the scatter is told by few stretches: Student's t
-        z = float(t_law.ppf(0.975, fit.local_s.size - 2))
+        z = float(distributions.student_quantile(0.975, fit.local_s.size - 2))
         birge = max(1.0, float(np.sqrt(np.sum((fit.local_s / fit.local_se) ** 2) / (fit.local_s.size - 2))))
     floor = align_noise.floor_s(fit.sensor, fast)
     noise = float(np.sqrt(fit.covariance[0, 0])) * birge

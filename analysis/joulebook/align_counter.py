@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as t_law
 
-from joulebook import align_curve, align_noise
+from joulebook import align_curve, align_noise, distributions
 from joulebook.align_curve import Curve
 from joulebook.align_model import PRIOR_DRIFT, Fit
 from joulebook.align_noise import Noise
@@ -184,7 +183,7 @@ def _scatter(asked: Question, grid: Grid) -> float:
     pull = log @ (weight * off) / variance
     share = float(((pull - pull.mean()) ** 2).sum() * variance * STRETCHES / (STRETCHES - 1))
     # a scatter told by few stretches is itself uncertain: Student's t
-    return max(1.0, share * (float(t_law.ppf(0.975, STRETCHES - 1)) / Z95) ** 2)
+    return max(1.0, share * (float(distributions.student_quantile(0.975, STRETCHES - 1)) / Z95) ** 2)
 
 
 def _closer(points: Floats, weight: Floats) -> Floats:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats as distributions
+import scipy
+
+from joulebook import distributions
 
 Array = npt.NDArray[np.float64]
 
@@ -77,7 +79,7 @@ class Contrast:
     @property
     def half(self) -> float:
         """Half width of the 95 % interval of ``log_ratio``."""
-        return float(distributions.t.ppf(0.975, self.dof)) * self.se
+        return float(distributions.student_quantile(0.975, self.dof)) * self.se
 
     @property
     def effect_ratio(self) -> float:
@@ -92,7 +94,7 @@ class Contrast:
     @property
     def detectable_ratio(self) -> float:
         """Least effect seen with a chance of 80 % at 5 %, not corrected."""
-        quantiles = distributions.t.ppf(0.975, self.dof) + distributions.t.ppf(POWER, self.dof)
+        quantiles = distributions.student_quantile(0.975, self.dof) + distributions.student_quantile(POWER, self.dof)
         return math.expm1(float(quantiles) * self.se)
 
 
@@ -196,7 +198,7 @@ def slope(
         return None
     fitted = _fit(runs, design, response)
     at = fitted.columns.index(covariate)
-    half = float(distributions.t.ppf(0.975, fitted.dof)) * math.sqrt(fitted.covariance[at, at])
+    half = float(distributions.student_quantile(0.975, fitted.dof)) * math.sqrt(fitted.covariance[at, at])
     value = float(fitted.coefficient[at])
     return value, value - half, value + half
 
@@ -244,7 +246,7 @@ def _two_sided(value: float, se: float, dof: int) -> float:
     # Runs that repeat to the last digit leave no error; what differs then differs for certain.
     if se <= 1e-14:
         return 1.0 if abs(value) <= 1e-12 else 0.0
-    return float(2 * distributions.t.sf(abs(value) / se, dof))
+    return float(2 * distributions.student_tail(abs(value) / se, dof))
 
 
 def _same_spread(runs: pl.DataFrame, design: Design, response: str) -> bool:
@@ -253,4 +255,4 @@ def _same_spread(runs: pl.DataFrame, design: Design, response: str) -> bool:
     groups = [g["r"].to_numpy() for g in runs.with_columns(r=pl.Series(fitted.residual)).partition_by("variant")]
     if len(groups) < 3 or min(g.size for g in groups) < 3 or min(float(np.ptp(g)) for g in groups) <= 1e-12:
         return True
-    return bool(distributions.bartlett(*groups).pvalue >= SPREAD_P)
+    return bool(scipy.stats.bartlett(*groups).pvalue >= SPREAD_P)

@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats as distributions
 
-from joulebook import conditions, quiet, segments, stats, totals, trust
+from joulebook import conditions, distributions, quiet, segments, stats, totals, trust
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.wording import counted
 
@@ -119,7 +118,7 @@ def _wander(parts: Sequence[Array], watts: Array) -> tuple[float, str]:
     if len(blocks) >= MIN_BLOCKS:
         return reach, f"slow wander: the interval is the reach of means of {MIN_READINGS} readings"
     n_eff = stats.effective_n(watts)
-    t = float(distributions.t.ppf(0.975, max(n_eff - 1.0, 1.0)))
+    t = float(distributions.student_quantile(0.975, max(n_eff - 1.0, 1.0)))
     reason = f"slow wander: {watts.size} readings are worth {n_eff:.1f} independent ones, and the interval is theirs"
     return max(reach, t * float(watts.std(ddof=1)) / math.sqrt(n_eff)), reason
 
@@ -288,5 +287,5 @@ def combine(runs: pl.DataFrame, *, equal: Sequence[str] = conditions.MUST_BE_EQU
     if n < 3:
         reason = f"{counted(n, 'run')}: the spread between runs is unknown, at least 3 are needed"
         return Baseline(Estimate(value, unit="W", n=n, method="mean of runs", reason=reason), runs)
-    half = float(distributions.t.ppf(0.975, n - 1)) * float(watts.std(ddof=1)) / math.sqrt(n)
+    half = float(distributions.student_quantile(0.975, n - 1)) * float(watts.std(ddof=1)) / math.sqrt(n)
     return Baseline(Estimate(value, value - half, value + half, "W", n, float(n), "mean of runs"), runs)

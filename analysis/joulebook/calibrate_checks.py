@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from scipy.stats import norm
 
+from joulebook import distributions
 from joulebook.calibrate_line import CURVED_SE, Floats, Line
 from joulebook.calibrate_points import COLUMNS
 from joulebook.findings import Finding, Severity
@@ -165,6 +165,6 @@ def notes(line: Line, frame: pl.DataFrame, subject: str) -> tuple[Finding, ...]:
         out.append(Finding(
             "calibration-curved", Severity.NOTE, subject,
             f"The relation is slightly curved: up to {line.sag_w:.2f} W off the line, added to every interval.",
-            {"sag_w": line.sag_w, "p_value": float(2 * norm.sf(abs(line.curvature[0] / line.curvature[1])))},
+            {"sag_w": line.sag_w, "p_value": float(2 * distributions.normal_tail(abs(line.curvature[0] / line.curvature[1])))},
         ))  # fmt: skip
     return tuple(out)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats as distributions
 
-from joulebook import stats
+from joulebook import distributions, stats
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +101,7 @@ def through(x: Floats, y: Floats, se_x: Floats, se_y: Floats, recording: NDArray
     gain, offset, cov, chi2 = _york(px, py, sx, sy)
     dof = max(px.size - 2, 1)
     extra = 0.0
-    if distributions.chi2.sf(chi2, dof) < SCATTER_P:
+    if distributions.chi_square_tail(chi2, dof) < SCATTER_P:
         extra = _extra(px, py, sx, sy)
     between = _between(py - offset - gain * px, np.hypot(sy, extra), group)
     if extra > 0:
@@ -111,9 +110,9 @@ def through(x: Floats, y: Floats, se_x: Floats, se_y: Floats, recording: NDArray
         spread = chi2
     birge = max(1.0, spread / dof)
     # errors that the residuals bear out are known errors: normal quantile; else the scatter is estimated, with its dof
-    trusted = distributions.chi2.sf(spread, dof) > TRUST_P
+    trusted = distributions.chi_square_tail(spread, dof) > TRUST_P
     birge = 1.0 if trusted else birge
-    quantile = float(distributions.norm.ppf(0.975) if trusted else distributions.t.ppf(0.975, dof))
+    quantile = float(distributions.normal_quantile(0.975) if trusted else distributions.student_quantile(0.975, dof))
     cov = cov * birge
     if np.isfinite(between):
         cov[0, 0] += between**2 / np.unique(group).size
@@ -160,7 +159,7 @@ def _outlier(x: Floats, y: Floats, sx: Floats, sy: Floats) -> int | None:
         scale = max(1.0, chi2 / (n - 3))
         j = np.array([1.0, x[i]])
         variance = scale * (sy[i] ** 2 + gain**2 * sx[i] ** 2 + j @ cov @ j)
-        p[i] = 2 * distributions.t.sf(abs(y[i] - offset - gain * x[i]) / np.sqrt(variance), n - 3)
+        p[i] = 2 * distributions.student_tail(abs(y[i] - offset - gain * x[i]) / np.sqrt(variance), n - 3)
     worst = int(np.argmin(p))
     return worst if p[worst] < OUTLIER_P / n else None
 

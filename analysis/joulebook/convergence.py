@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.stats import t as student
 
-from joulebook import occupancy
+from joulebook import distributions, occupancy
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.phase_timeline import Floats
 
@@ -147,7 +146,7 @@ def controls(runs: pl.DataFrame, *, baseline: str) -> pl.DataFrame:
         *(e for c in ("energy_j", "final_loss") for e in (pl.col(c).mean(), pl.col(c).std().alias(f"{c}_sd"))),
     )
     enough = pl.col("repeats") >= MIN_REPEATS
-    quantile = pl.Series(student.ppf(0.975, np.maximum(table["repeats"].to_numpy() - 1, 1)))
+    quantile = pl.Series(distributions.student_quantile(0.975, np.maximum(table["repeats"].to_numpy() - 1, 1)))
     half = {c: pl.col(f"{c}_sd") * quantile / pl.col("repeats").sqrt() for c in ("energy_j", "final_loss")}
     base = table.filter(group=baseline)
     return table.select(
@@ -215,7 +214,7 @@ def _windows(curve: pl.DataFrame, count: int) -> pl.DataFrame:
     slope, se, n = _slopes(energy, loss, which, count)
     last = np.array([int(np.flatnonzero(which == w)[-1]) if n[w] else 0 for w in range(count)])
     ok = n >= MIN_STEPS
-    quantile = student.ppf(0.975, np.maximum(n - 2, 1))
+    quantile = distributions.student_quantile(0.975, np.maximum(n - 2, 1))
     falls, steep, flat = -slope, -slope + quantile * se, -slope - quantile * se
     with np.errstate(divide="ignore", invalid="ignore"):
         cost = np.where(ok & (steep > 0) & (falls > 0), 1 / falls, np.nan)

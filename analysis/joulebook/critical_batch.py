@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy import stats as distributions
 
-from joulebook import sweep_points
+from joulebook import distributions, sweep_points
 from joulebook.findings import Estimate, Finding, Severity
 
 LEAST_SETTINGS = 4
@@ -104,7 +103,7 @@ def fit(runs: pl.DataFrame) -> CriticalBatch:
 
 def _misfit(chi2: float, dof: int, error_dof: float) -> float:
     """Return the chance of the misfit: F and not chi-squared, since the errors are estimates themselves."""
-    return float(distributions.f.sf(chi2 / dof, dof, error_dof))
+    return float(distributions.f_tail(chi2 / dof, dof, error_dof))
 
 
 def _objection(level: float, slope: float, p: float, reduced: float, largest: float) -> str:

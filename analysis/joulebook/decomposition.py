@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats as distributions
 
-from joulebook import ancova, campaign_runs
+from joulebook import ancova, campaign_runs, distributions
 from joulebook.campaign import Effects
 from joulebook.findings import Finding, Severity
 
@@ -130,7 +129,7 @@ def _parts(
             continue
         # Log parts add up to the log effect; one common factor carries them over to parts of the ratio.
         scale = effect / whole.log_ratio if abs(whole.log_ratio) > 1e-12 else 1.0
-        half = float(distributions.t.ppf(0.975, c.dof)) * c.se
+        half = float(distributions.student_quantile(0.975, c.dof)) * c.se
         ends = (scale * (c.log_ratio - half), scale * (c.log_ratio + half))
         rows.append((*key, change, part, scale * c.log_ratio, *ends, c.log_ratio))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats as distributions
+
+from joulebook import distributions
 
 Array = npt.NDArray[np.float64]
 
@@ -134,5 +135,5 @@ def _degrees(u: Array, y: Array, error: Array) -> tuple[int, int]:
     design = np.vander((u - u[0]) / (u[-1] - u[0]), degree + 1)
     rest = y - design @ (np.linalg.pinv(design) @ y)
     chi2 = float(np.sum((rest / np.maximum(np.nan_to_num(error), LEAST_ERROR_RATIO)) ** 2))
-    misfits = distributions.chi2.sf(chi2, dof) < MISFIT_P
+    misfits = distributions.chi_square_tail(chi2, dof) < MISFIT_P
     return (degree + 1, degree) if misfits else (degree, degree + 1)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
-from joulebook import phase_repeats
+from joulebook import distributions, phase_repeats
 from joulebook.occupancy import Series
 from joulebook.phase_regression import Fit, Sensor, inverted
 from joulebook.phase_timeline import OTHER, Floats, Timeline
@@ -166,7 +165,7 @@ def _half_widths(
     covered = np.maximum(np.diag(sums.T @ fit.covariance @ sums), np.einsum("ij,ij->j", influence, influence))
     noise = np.where(steady, fit.roughness_j2 @ sums + fit.grain_j2 @ sums, covered)
     n = np.array([int(fit.n[g].max()) for g in groups])
-    near = student.ppf(0.975, np.maximum(n - 1, 2)) * np.sqrt(noise)
+    near = distributions.student_quantile(0.975, np.maximum(n - 1, 2)) * np.sqrt(noise)
     beats, freedom = batched(direct)
     blind = case.sensor.window_s < UNSEEN_SHARE * interval
     beaten = rare & (seconds < BEAT_PERIODS * interval * count) & (~steady | blind)
@@ -175,7 +174,7 @@ def _half_widths(
     variance = np.maximum(noise, seen) + np.where(rare, squares, 0.0)
     power = (fit.power_w.sum(axis=0) * case.line.seconds[fit.columns]) @ sums / seconds
     seen, freedom = phase_repeats.pooled([k for k in alike if beaten[k].all()], power, seconds, seen, freedom)
-    noisy = np.maximum(near, student.ppf(0.975, freedom) * np.sqrt(seen))
+    noisy = np.maximum(near, distributions.student_quantile(0.975, freedom) * np.sqrt(seen))
     if case.reach_s <= 0:
         return noisy + bound, variance
     return np.hypot(noisy, 1.96 * np.sqrt(np.where(rare, squares, 0.0))), variance

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from scipy import stats as distributions
 
-from joulebook import sweep_points
+from joulebook import distributions, sweep_points
 from joulebook.loss_target import find as tokens_to_target
 from joulebook.schema import table
 from joulebook.sweep_points import Array, Points
@@ -79,7 +78,7 @@ def product(a: Points, b: Points) -> Points:
 def _interval(name: str, points: Points) -> list[pl.Series]:
     """Return a quantity and the ends of its 95 % interval as columns."""
     known = np.isfinite(points.se) & (points.dof > 0)
-    quantile = distributions.t.ppf(0.975, np.where(known, points.dof, 1.0))
+    quantile = distributions.student_quantile(0.975, np.where(known, points.dof, 1.0))
     half: Array = np.where(known, quantile * np.nan_to_num(points.se), np.nan)
     values = {name: points.mean, f"{name}_lo": points.mean - half, f"{name}_hi": points.mean + half}
     return [pl.Series(column, np.exp(v)).fill_nan(None) for column, v in values.items()]

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 from numba import njit
-from scipy import stats
 
+from joulebook import distributions
 from joulebook.stretches import Floats, Stretches
 
 GRAIN_SAMPLE = 4096
@@ -66,7 +66,7 @@ def noise_j(stretches: Stretches) -> float:
         return 0.0
     effective = _effective_number(stretches.variance_j2)
     # Differences that share a reading are worth two thirds of independent ones.
-    return float(stats.t.ppf(0.975, max(2.0, 2 * effective / 3))) * math.sqrt(total)
+    return float(distributions.student_quantile(0.975, max(2.0, 2 * effective / 3))) * math.sqrt(total)
 
 
 @njit(cache=True, nogil=True)

@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats as distributions
+import scipy
 
-from joulebook import qn, stats, totals
+from joulebook import distributions, qn, stats, totals
 from joulebook.findings import Estimate, Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -106,7 +106,7 @@ def _detrended(array: Array) -> Array:
     edges = np.linspace(0, array.size, blocks + 1).astype(np.int64)
     medians = np.array([np.median(array[a:b]) for a, b in pairwise(edges)])
     centers = (edges[:-1] + edges[1:] - 1) / 2.0
-    slope = float(distributions.theilslopes(medians, centers)[0])
+    slope = float(scipy.stats.theilslopes(medians, centers)[0])
     residual = array - slope * np.arange(array.size)
     return np.asarray(residual - np.median(residual))
 
@@ -168,7 +168,7 @@ def estimate_cv(power_w: npt.ArrayLike) -> tuple[Estimate, float]:
     mean = float(array[keep].mean())
     ratio = float(kept.std(ddof=1)) / math.sqrt(1.0 - 1.5 / n_eff) / mean
     degrees = max(DEGREES_FACTOR * _effective_squares(kept), 1.0)
-    lo, hi = (ratio * math.sqrt(degrees / float(distributions.chi2.ppf(q, degrees))) for q in (0.975, 0.025))
+    lo, hi = (ratio * math.sqrt(degrees / float(distributions.chi_square_quantile(q, degrees))) for q in (0.975, 0.025))
     return Estimate(ratio, lo, hi, n=n, n_eff=n_eff, method=method), rejected
 
 
@@ -197,7 +197,7 @@ def between_runs(mean_w: npt.ArrayLike) -> Estimate:
     if n < 3:
         return Estimate.refused(f"{n} runs, at least 3 are needed", n=n, method="sd between runs / mean")
     ratio = plain_cv(array)
-    lo, hi = (ratio * math.sqrt((n - 1) / float(distributions.chi2.ppf(q, n - 1))) for q in (0.975, 0.025))
+    lo, hi = (ratio * math.sqrt((n - 1) / float(distributions.chi_square_quantile(q, n - 1))) for q in (0.975, 0.025))
     return Estimate(ratio, lo, hi, n=n, n_eff=float(n), method="sd between runs / mean")
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-from scipy import stats as distributions
+import scipy
 
-from joulebook import iso_weeks
+from joulebook import distributions, iso_weeks
 from joulebook.findings import Finding, Severity
 
 WEEKS_BEFORE = 8
@@ -186,7 +186,7 @@ def _back(value: str | pl.Expr) -> pl.Expr:
 def _t(dof: pl.Series) -> pl.Series:
     """Return the 97.5 % quantile of Student's t, null without a degree of freedom."""
     values = dof.cast(pl.Float64).fill_null(np.nan).to_numpy()
-    quantile = distributions.t.ppf(0.975, np.where(values > 0, values, 1.0))
+    quantile = distributions.student_quantile(0.975, np.where(values > 0, values, 1.0))
     return pl.Series("t", np.where(values > 0, quantile, np.nan)).fill_nan(None)
 
 
@@ -295,10 +295,10 @@ def _p_values(rows: pl.DataFrame) -> pl.Series:
     tested = np.isfinite(difference) & np.isfinite(se)
     # Runs that agree to the last digit have no spread: any difference is then a sure one.
     t = np.abs(difference[tested]) / np.maximum(se[tested], np.finfo(np.float64).tiny)
-    p = 2 * distributions.t.sf(np.minimum(t, np.finfo(np.float64).max), dof[tested])
+    p = 2 * distributions.student_tail(np.minimum(t, np.finfo(np.float64).max), dof[tested])
     found = np.full(rows.height, np.nan)
     if p.size:
-        found[tested] = distributions.false_discovery_control(p)
+        found[tested] = scipy.stats.false_discovery_control(p)
     return pl.Series("p_value", found).fill_nan(None)
 
 

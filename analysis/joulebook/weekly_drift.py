@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-from scipy import stats as distributions
 
-from joulebook import iso_weeks
+from joulebook import distributions, iso_weeks
 from joulebook.findings import Finding, Severity
 
 LEAST_WEEKS = 4
@@ -85,7 +84,7 @@ def of_levels(levels: pl.DataFrame, *, week: str, weeks: int, threshold_ratio: f
 
 def _judged(rows: pl.DataFrame, threshold_ratio: float) -> pl.DataFrame:
     dof = np.maximum(rows["weeks"].to_numpy() - 2.0, 1.0)
-    quantile = pl.Series("t", distributions.t.ppf(0.975, dof), dtype=pl.Float64)
+    quantile = pl.Series("t", distributions.student_quantile(0.975, dof), dtype=pl.Float64)
     enough = pl.col("weeks") >= LEAST_WEEKS
     total, half = pl.col("slope") * pl.col("length"), quantile * pl.col("se") * pl.col("length")
     rows = rows.with_columns(
