@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The matrices are small: threads of the algebra library only wait for each other beside processes.
+export OPENBLAS_NUM_THREADS = 1
+
 .PHONY: report samples notebooks test lint bench scores sample docs clean
 .DEFAULT_GOAL := report
 
@@ -27,7 +30,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 scores: $(READY) ## accuracy against known truth, minutes long; writes docs/accuracy.md
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/scores -m score -n auto; failed=$$?; $(BIN)/python -m joulebook_pipelines.accuracy out/scores docs/accuracy.md; exit $$failed
+	$(BIN)/python -m pytest tests/scores -m score -n auto; failed=$$?; $(BIN)/python -m joulebook_pipelines.accuracy out/scores docs/accuracy.md; exit $$failed
 
 bench: $(READY) ## speed as ratios measured side by side; writes docs/speed.md
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pandas
