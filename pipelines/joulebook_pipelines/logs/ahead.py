@@ -1,12 +1,16 @@
-"""Working ahead: the next item is made in a thread while the last one is used. One is held ready, so memory stays bounded."""
+"""Working ahead: the next items are made in a thread while the last one is used. Few are held, so memory stays bounded."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
+
+READY = 3
+"""Items that are made or held ready at most: enough that neither side waits for a slow item of the other."""
 
 
 def ahead(items: Iterator[Item]) -> Iterator[Item]:
@@ -22,7 +26,7 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
     """
     end = object()
     with ThreadPoolExecutor(1) as maker:
-        pending = maker.submit(next, items, end)
-        while (item := pending.result()) is not end:
-            pending = maker.submit(next, items, end)
+        pending = deque(maker.submit(next, items, end) for _ in range(READY))
+        while (item := pending.popleft().result()) is not end:
+            pending.append(maker.submit(next, items, end))
             yield item  # type: ignore[misc]
