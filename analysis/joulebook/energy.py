@@ -130,7 +130,7 @@ def _readings(power: pl.DataFrame) -> pl.DataFrame:
     """Return device, stamp, span and power; power from the energy of a span where the tool gives only that."""
     span = pl.col("span_s").cast(pl.Float64) if "span_s" in power.columns else pl.lit(None, dtype=pl.Float64)
     watts = pl.col("power_w").cast(pl.Float64) if "power_w" in power.columns else pl.lit(None, dtype=pl.Float64)
-    if "energy_j" in power.columns:
+    if "energy_j" in power.columns and power["energy_j"].null_count() < power.height:
         watts = pl.coalesce(watts, pl.when(span > 0).then(pl.col("energy_j") / span))
     return power.select("device", "ts_utc", span.alias("span_s"), watts.alias("power_w")).drop_nulls("ts_utc")
 

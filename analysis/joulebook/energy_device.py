@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -83,9 +83,16 @@ class DeviceEnergy:
         return float(np.sqrt(self.noise_j**2 + self.edges_j**2 + self.resolution_j**2 + self.aliasing_j**2))
 
 
+def _array(values: pl.Series) -> NDArray[Any]:
+    """Return values for reading only, whether they had to be copied or not: compiled code is made once a kind of array."""
+    array = values.to_numpy().view()
+    array.flags.writeable = False
+    return array
+
+
 def _seconds(stamps: pl.Series, origin_us: int) -> Floats:
     seconds = np.empty(len(stamps))
-    _since(stamps.cast(pl.Datetime("us", "UTC")).to_physical().to_numpy(), origin_us, seconds)
+    _since(_array(stamps.cast(pl.Datetime("us", "UTC")).to_physical()), origin_us, seconds)
     return seconds
 
 
@@ -118,7 +125,7 @@ def measure(
         readings = readings.filter(pl.col("power_w").is_finite())
     if not readings["ts_utc"].is_sorted():
         readings = readings.sort("ts_utc", maintain_order=True)
-    stamp, power = _seconds(readings["ts_utc"], origin_us), readings["power_w"].to_numpy()
+    stamp, power = _seconds(readings["ts_utc"], origin_us), _array(readings["power_w"])
     asked = stamp if attempts is None else np.sort(_seconds(attempts.drop_nulls(), origin_us))
     period = rule.period_s or stretches.median_step_s(asked)
     limit = rule.max_gap_s if rule.max_gap_s is not None else stretches.bridge_limit_s(period)
