@@ -29,7 +29,7 @@ from joulebook_pipelines.logs.contract import Options
 from joulebook_pipelines.store import open_store
 out = {}
 with tempfile.TemporaryDirectory() as folder:
-    with open_store(pathlib.Path(folder) / "s.duckdb", read_only=False, memory_limit="1GB") as store:
+    with open_store(pathlib.Path(folder) / "s.duckdb", read_only=False, memory_limit="750MB") as store:
         began = time.perf_counter()
         ingest((SourceFile(pathlib.Path(sys.argv[1]), "log", "node", None, Options(timezone="UTC")),), store)
     out["seconds"] = time.perf_counter() - began
@@ -77,7 +77,7 @@ from joulebook_pipelines.store import open_store
 out, log, whole = {}, pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 source = (SourceFile(log, "log", "node", None, Options(timezone="UTC")),)
 with tempfile.TemporaryDirectory() as folder:
-    with open_store(pathlib.Path(folder) / "s.duckdb", read_only=False, memory_limit="1GB") as store:
+    with open_store(pathlib.Path(folder) / "s.duckdb", read_only=False, memory_limit="750MB") as store:
         ingest(source, store)
         with log.open("ab") as file, whole.open("rb") as rest:
             rest.seek(log.stat().st_size)
@@ -85,7 +85,7 @@ with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         (outcome,) = ingest(source, store)
         out["grown"], out["status"] = time.perf_counter() - began, outcome.status
-    with open_store(pathlib.Path(folder) / "w.duckdb", read_only=False, memory_limit="1GB") as store:
+    with open_store(pathlib.Path(folder) / "w.duckdb", read_only=False, memory_limit="750MB") as store:
         began = time.perf_counter()
         ingest(source, store)
     out["whole"] = time.perf_counter() - began

@@ -434,7 +434,7 @@ class TestEffective:
     def test_defaults_are_filled_in(self, tmp_path):
         study = config.load(write(tmp_path, 'study.timezone = "UTC"\n[[source]]\npath = "a.csv"', "a.csv"))
         data = tomllib.loads(config.effective(study))
-        assert data["study"] == {"name": tmp_path.name, "timezone": "UTC", "memory_limit": "1GB"}
+        assert data["study"] == {"name": tmp_path.name, "timezone": "UTC", "memory_limit": "750MB"}
         assert data["source"] == [{"path": "a.csv", "host": "node", "clock": "node", "timezone": "UTC", "sign": 1}]
 
     def test_of_a_folder_lists_its_files(self, tmp_path):
