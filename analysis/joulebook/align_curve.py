@@ -37,7 +37,7 @@ class Sensor:
     held: bool
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _cumulative(u: Floats, t: Floats, total: Floats, slope: Floats) -> Floats:
     """Evaluate an integral known at its knots, with its derivative there, by cubic pieces; ``nan`` outside."""
     out = np.empty(u.size)
@@ -67,7 +67,7 @@ def _cumulative(u: Floats, t: Floats, total: Floats, slope: Floats) -> Floats:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _lagged(t: Floats, p: Floats, lag_s: float) -> Floats:
     """Pass power through a first-order lag; between samples it is constant at the later value."""
     out = np.empty(p.size)

@@ -115,7 +115,7 @@ def undeclared_s(sensor: Sensor, fast: Signal) -> float:
     return floor_s(sensor if sure else replace(sensor, held=False), fast)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _uncoupled(a: Floats, main: float, beside: float) -> Floats:
     """Divide rows by the Cholesky factor of a tridiagonal covariance."""
     out = np.empty_like(a)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import polars as pl
 
 from joulebook import align, schema, ticks
+from joulebook.align import Alignment
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.stages.context import Context, Numbers, Stage
+from joulebook_pipelines.stages.context import Context, Numbers, Stage, side_by_side
 
 ASKED = ("ipmitool", "freeipmi", "redfish")
 """Readers of controllers that are asked for their last value: it may be as old as the time since they were asked last."""
@@ -22,10 +24,12 @@ def _work(context: Context) -> Numbers:
     if not clocks:
         return numbers
     reference = context.study.general.reference_clock or _widest(channels, clocks)
+    others = [c for c in clocks if c != reference]
+    base = _signal(context, channels, reference)
+    jobs = (partial(_estimate, _signal(context, channels, clock), base, clock) for clock in others)
     rows = [_reference_row(reference)]
-    for clock in clocks:
-        if clock != reference:
-            rows.append(_align(context, channels, clock, reference, numbers))
+    for clock, found in zip(others, side_by_side(jobs), strict=True):
+        rows.append(_row(found, clock, reference, numbers))
     store.replace("alignments", pl.DataFrame(rows, schema=schema.table("alignments").schema))
     return numbers
 
@@ -46,14 +50,19 @@ def _reference_row(reference: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _align(context: Context, channels: pl.DataFrame, clock: str, reference: str, numbers: Numbers) -> dict[str, object]:
-    mine, other = _signal(context, channels, clock), _signal(context, channels, reference)
+def _estimate(mine: _Log | None, other: _Log | None, clock: str) -> Alignment | None:
+    """Return how a clock relates to the reference, ``None`` where one of them has no power."""
     if mine is None or other is None:
-        return _assumed(clock, reference, "no power readings on both clocks", numbers)
-    found = align.estimate(
+        return None
+    return align.estimate(
         mine.power, other.power, reading_window_s=mine.window_s, reference_window_s=other.window_s,
         reading_age_s=mine.age_s, reference_age_s=other.age_s, subject=clock,
     )  # fmt: skip
+
+
+def _row(found: Alignment | None, clock: str, reference: str, numbers: Numbers) -> dict[str, object]:
+    if found is None:
+        return _assumed(clock, reference, "no power readings on both clocks", numbers)
     numbers.find("", found.findings)
     if found.status == "refused":
         numbers.find("", [Finding(
