@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import polars as pl
 
@@ -170,13 +172,22 @@ def _elsewhere_unlike(fit: Fit) -> bool:
 
 def _ambiguous(rivals: list[Fit], found: Candidates, slow: Signal) -> str:
     """Return that other shifts explain the logs as well, or nothing."""
-    best = rivals[0]
-    others = [f for f in rivals[1:] if abs(f.shift_s - best.shift_s) > max(0.75 * slow.period_s, 0.5)]
+    shares: tuple[Callable[[Fit], float], ...] = (lambda f: f.llr / f.n,)
+    if found.rivals > MOST_RIVALS:
+        # A load that repeats itself is foretold by its own past, beside which no shift seems to tell anything.
+        shares = (*shares, lambda f: -0.5 * float(np.log1p(-min(f.r2, 1 - 1e-12))))
+    return next((text for share in shares if (text := _alike(rivals, share, found, slow))), "")
+
+
+def _alike(rivals: list[Fit], share: Callable[[Fit], float], found: Candidates, slow: Signal) -> str:
+    """Return that other shifts are as likely, by the likelihood of each sample, or nothing."""
+    best, *rest = rivals
+    others = [f for f in rest if abs(f.shift_s - best.shift_s) > max(0.75 * slow.period_s, 0.5)]
     if others:
-        lead = min(best.n, others[0].n) * (best.llr / best.n - others[0].llr / others[0].n)
-        if lead < LEAST_LEAD:
-            return f"ambiguous: a shift of {others[0].shift_s - best.shift_s:+.1f} s fits as well"
-    alike = sum(f.llr / f.n > RIVAL_SHARE * best.llr / best.n for f in others)
+        other = max(others, key=share)
+        if min(best.n, other.n) * (share(best) - share(other)) < LEAST_LEAD:
+            return f"ambiguous: a shift of {other.shift_s - best.shift_s:+.1f} s fits as well"
+    alike = sum(share(f) > RIVAL_SHARE * share(best) for f in others)
     if found.rivals > MOST_RIVALS and alike >= 2:
         return f"periodic: {found.rivals} other shifts fit nearly as well"
     return ""
