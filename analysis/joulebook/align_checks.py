@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from joulebook import align_noise, distributions
+from joulebook import align_noise, align_trials, distributions
 from joulebook.align_model import PRIOR_DRIFT, Fit
 from joulebook.align_search import Candidates
 from joulebook.align_signal import COUNTER, Signal
@@ -182,7 +182,7 @@ def _ambiguous(rivals: list[Fit], found: Candidates, slow: Signal) -> str:
 def _alike(rivals: list[Fit], share: Callable[[Fit], float], found: Candidates, slow: Signal) -> str:
     """Return that other shifts are as likely, by the likelihood of each sample, or nothing."""
     best, *rest = rivals
-    others = [f for f in rest if abs(f.shift_s - best.shift_s) > max(0.75 * slow.period_s, 0.5)]
+    others = [f for f in rest if abs(f.shift_s - best.shift_s) > align_trials.distinct_s(slow)]
     if others:
         other = max(others, key=share)
         if min(best.n, other.n) * (share(best) - share(other)) < LEAST_LEAD:

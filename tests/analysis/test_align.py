@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from joulebook import align, align_stamps, ticks
+from joulebook import align, align_checks, align_model, align_signal, align_stamps, ticks
+from joulebook.align_curve import Sensor
+from joulebook.align_search import Candidates
 
 T0 = datetime(2026, 3, 2, 9, 0, 0, tzinfo=UTC)
 STUDIES = Path(__file__).resolve().parents[2].parent / "shared" / "studies"
@@ -134,6 +137,21 @@ def test_periodic_is_refused() -> None:
     found = align.estimate(log(watts + 200, late_s=40, noise_w=3, seed=1), log(watts, every=2, noise_w=3, seed=2))
     assert found.status == "refused"
     assert "periodic" in found.reason or "ambiguous" in found.reason
+
+
+def test_shifts_of_a_load_that_repeats_itself_are_compared_without_its_own_past() -> None:
+    # Its past foretells such a load, so beside it no shift tells much: little is left of a likelihood, and a lead is luck.
+    watts = levels(3)
+    fast, slow = (align_signal.build(log(w, seed=s))[0] for w, s in ((watts, 1), (watts * 1.2 + 80, 2)))
+    fit = align_model.fit(fast, slow, Sensor(1.0, 0.0, True), shift_s=0.0, drift=0.0, anchor_s=1200.0)
+    assert fit is not None
+    best = replace(fit, llr=60.0, r2=0.984)
+    other = replace(fit, shift_s=fit.shift_s + 3.0, llr=10.0, r2=0.984)
+    found = Candidates(np.array([0.0, 3.0]), np.ones(2), 40, np.ones(2))
+    assert "a shift of +3.0 s fits as well" in align_checks.doubt(best, [best, other], found, fast, slow)
+    alone = replace(found, rivals=0)
+    assert align_checks.doubt(best, [best, other], alone, fast, slow) == ""
+    assert align_checks.doubt(best, [best, replace(other, r2=0.6)], found, fast, slow) == ""
 
 
 def test_one_edge_is_not_enough() -> None:
