@@ -137,6 +137,24 @@ class _Reader:
         return self._names[self._headers.index(header)] if header in self._headers else None
 
     def read(self, block: Block) -> Part:
+        raw, rejects = self._rows(block)
+        raw, lost = self._timed(raw)
+        rejects.append(lost)
+        readings, fresh = [], []
+        for group, mine in self._groups(raw):
+            values, bad = table.convert(mine, group.fields)
+            values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=False)
+            span = mine["span_s"] if group.channel.kind == "mean" else _of_one_interval(mine["span_s"])
+            readings.append(table.kept(values.with_columns(mine["ts_utc"], span)))
+            rejects += [bad, judged]
+            if group.channel.device not in self._channels and mine.height:
+                self._channels[group.channel.device] = group.channel
+                fresh.append(group.channel)
+        frame = pl.concat(readings, how="diagonal") if readings else None
+        return Part(lines=block.count, readings=frame, rejects=pl.concat(rejects), channels=tuple(fresh))
+
+    def _rows(self, block: Block) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+        """Return the rows that have every cell, as texts, and the rejects of the other lines."""
         lines, broken = sections.lines_of(block), table.no_rejects()
         if self._stamped is not None:
             lines, broken = self._stamped.split(lines)
@@ -165,20 +183,7 @@ class _Reader:
         if not block.terminated and raw.height:
             raw, cut = rows.cut_last(raw, tuple(self._names), "\t", odd)
             rejects.append(cut)
-        raw, lost = self._timed(raw)
-        rejects.append(lost)
-        readings, fresh = [], []
-        for group, mine in self._groups(raw):
-            values, bad = table.convert(mine, group.fields)
-            values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=False)
-            span = mine["span_s"] if group.channel.kind == "mean" else _of_one_interval(mine["span_s"])
-            readings.append(table.kept(values.with_columns(mine["ts_utc"], span)))
-            rejects += [bad, judged]
-            if group.channel.device not in self._channels and mine.height:
-                self._channels[group.channel.device] = group.channel
-                fresh.append(group.channel)
-        frame = pl.concat(readings, how="diagonal") if readings else None
-        return Part(lines=block.count, readings=frame, rejects=pl.concat(rejects), channels=tuple(fresh))
+        return raw, rejects
 
     def _timed(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Each reading is the mean since the stamp before it; the first covers the usual step."""
