@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import polars as pl
 
-from joulebook import occupancy
+from joulebook import energy, occupancy
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.wording import counted
 
@@ -61,7 +62,8 @@ def gaps(power: pl.DataFrame, runs: pl.DataFrame) -> Waste:
     Returns
     -------
     Waste
-        ``gap_idle_energy_j``; one row a gap, with ``before`` and ``after``, the runs on its sides.
+        ``gap_idle_energy_j``; one row a gap, with ``before`` and ``after``, the runs on its sides, and the interval of its
+        energy, ``lo`` and ``hi`` [J], with the ``reason`` where the log leaves some of it open.
 
     Examples
     --------
@@ -85,7 +87,7 @@ def gaps(power: pl.DataFrame, runs: pl.DataFrame) -> Waste:
         why = "fewer than two runs"
         return Waste("gap_idle_energy_j", Estimate.refused(why, unit="J"), Estimate.refused(why, unit="s"),
                      _measured(power, between))  # fmt: skip
-    return _waste("gap_idle_energy_j", _measured(power, between), "integral between runs")
+    return _waste("gap_idle_energy_j", _integrated(power, between), "integral between runs")
 
 
 def unused(power: pl.DataFrame, *, idle_w: float) -> Waste:
@@ -261,8 +263,21 @@ def _measured(power: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _integrated(power: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Add time and energy of intervals, with ``lo``, ``hi`` [J] and ``reason``: what the log leaves open is told."""
+    margin = pl.lit(timedelta(seconds=energy.NEAR_EDGE_S))
+    totals = []
+    for start, end in spans.select("start_utc", "end_utc").iter_rows():
+        near = power.filter(pl.col("ts_utc").is_between(pl.lit(start) - margin, pl.lit(end) + margin))
+        total = energy.integrate(near, start_utc=start, end_utc=end).total
+        totals.append((total.value, total.lo, total.hi, total.reason))
+    schema = {"energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64, "reason": pl.String}
+    seconds = ((pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6).alias("seconds")
+    return pl.concat([spans.with_columns(seconds), pl.DataFrame(totals, schema=schema, orient="row")], how="horizontal")
+
+
 def _waste(metric: str, frame: pl.DataFrame, method: str) -> Waste:
     """Sum intervals up."""
     n = frame.height
-    energy = Estimate(float(frame["energy_j"].sum()), unit="J", n=n, method=method)
-    return Waste(metric, energy, Estimate(float(frame["seconds"].sum()), unit="s", n=n, method=method), frame)
+    total = Estimate(float(frame["energy_j"].sum()), unit="J", n=n, method=method)
+    return Waste(metric, total, Estimate(float(frame["seconds"].sum()), unit="s", n=n, method=method), frame)

@@ -61,6 +61,18 @@ def test_unused_needs_half_a_minute_and_power():
         waste.unused(log(100), idle_w=60.0)
 
 
+def test_the_energy_of_a_gap_has_an_interval_that_holds_what_the_log_leaves_open():
+    runs = pl.DataFrame({"run_id": ["a", "b"], "start_utc": [at(0), at(300)], "end_utc": [at(200), at(600)]})
+    whole = waste.gaps(log(120), runs).frame.row(0, named=True)
+    # Whole watts that never change may all be wrong by half a watt.
+    assert (whole["energy_j"], whole["lo"], whole["hi"]) == (120 * 100.0, 119.5 * 100, 120.5 * 100)
+    holed = log(120).filter(~pl.col("ts_utc").is_between(at(221), at(259)))
+    row = waste.gaps(holed, runs).frame.row(0, named=True)
+    assert row["energy_j"] == 120 * 60.0
+    assert row["hi"] == 120.5 * 60 + 120 * 40
+    assert "40 s of 100 s not covered" in row["reason"]
+
+
 def test_low_load_of_supplies():
     frame = pl.concat([log(400), log(2000).with_columns(pl.col("ts_utc") + pl.duration(seconds=601))])
     got = waste.low_load(frame, rated_w=3000.0)

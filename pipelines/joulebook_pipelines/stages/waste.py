@@ -122,7 +122,8 @@ def _gaps(context: Context, runs: list[Run], numbers: Numbers) -> None:
         for scope in sorted({s for r in mine for s in context.scopes(r.run_id) if s in SCOPES}):
             found = waste.gaps(context.whole(scope), frame)
             for row in found.frame.iter_rows(named=True):
-                estimate = Estimate(row["energy_j"], unit="J", method=f"between this run and {row['after']}")
+                method = f"between this run and {row['after']}"
+                estimate = Estimate(row["energy_j"], row["lo"], row["hi"], "J", method=method, reason=row["reason"])
                 numbers.add(row["before"], scope, "gap_idle_energy_j", estimate)
             numbers.find("", (replace(f, subject=f"{host} at {scope}") for f in found.findings))
 
