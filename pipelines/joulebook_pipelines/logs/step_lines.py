@@ -28,17 +28,39 @@ class Form:
         Thing of a step, its name in the line, and the pattern of its value.
     without
         What no line about a training step holds.
+    numbering
+        ``step``: the line tells its number. ``in-epoch``: it tells epoch and place in it. ``heading``: the epoch stands in a line
+        above, and the line where the place is the last one tells of it. ``bar``: the same with the epoch in the line, if anywhere.
+        ``order``: nothing tells it.
+    places
+        Patterns of ``epoch``, ``at`` and ``of``.
+    first_epoch
+        Number of the first epoch, where the framework fixes it.
+    heading
+        A line that tells the epoch of those below it.
+    cut
+        What is taken off a line before it is read.
     """
 
     framework: str
     line: str
     things: tuple[tuple[str, str, str], ...]
     without: str = r"[^\s\S]"
+    numbering: str = "step"
+    places: tuple[tuple[str, str], ...] = ()
+    first_epoch: int | None = None
+    heading: str = ""
+    cut: str = ""
 
     @property
     def names(self) -> dict[str, str]:
         """Names in the file of the things of a step."""
         return {quantity: name for quantity, name, _ in self.things}
+
+    def tells(self, line: str) -> bool:
+        """Tell whether a line, without colours, is about a step."""
+        line = re.sub(self.cut, "", line) if self.cut else line
+        return re.search(self.line, line) is not None and re.search(self.without, line) is None
 
 
 FORMS = (
@@ -90,4 +112,4 @@ def find(head: Head) -> Form | None:
     'torchtitan'
     """
     lines = [re.sub(COLOURS, "", line) for line in head.lines]
-    return next((f for f in FORMS if any(re.search(f.line, x) and not re.search(f.without, x) for x in lines)), None)
+    return next((f for f in FORMS if any(map(f.tells, lines))), None)

@@ -1,0 +1,26 @@
+"""What training scripts print for people: the Trainer's dictionaries, Keras' bars, lines with epoch and place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from joulebook_pipelines.logs import step_text, training_forms
+from joulebook_pipelines.logs.contract import Adapter, Log, LogRefusedError, Part
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    form = training_forms.find(log.head)
+    if form is None:
+        raise LogRefusedError(f"{log.name}: has no lines with the loss of a step or of an epoch")
+    yield from step_text.parse(log, form)
+
+
+ADAPTER = Adapter(
+    name="training-text",
+    title="printed progress of Hugging Face Trainer, Keras, OpenMMLab, detectron2, timm, MaxText, ImageNet examples, own loops",
+    yields="steps or epochs with loss and learning rate, with time where the lines have one",
+    sniff=lambda head: training_forms.find(head) is not None,
+    parse=_parse,
+    needs_zone=True,
+    fallback=True,
+)
