@@ -37,6 +37,10 @@ LEAST_LEAD = 10.0
 MOST_RIVALS = 5
 """Most other peaks within 0.9 of the best correlation before a signal counts as periodic."""
 
+MANY_RIVALS = 20
+"""From so many on, one other shift that explains the logs about as well is enough: which samples happen to lie alike makes
+one of the many stand out. Simulated training, whose steps differ, has ten at most."""
+
 RIVAL_SHARE = 0.8
 """Share of the best likelihood at which another shift explains the logs as well as the best."""
 
@@ -175,7 +179,7 @@ def _ambiguous(rivals: list[Fit], found: Candidates, slow: Signal) -> str:
     shares: tuple[Callable[[Fit], float], ...] = (lambda f: f.llr / f.n,)
     if found.rivals > MOST_RIVALS:
         # A load that repeats itself is foretold by its own past, beside which no shift seems to tell anything.
-        shares = (*shares, lambda f: -0.5 * float(np.log1p(-min(f.r2, 1 - 1e-12))))
+        shares = (*shares, align_trials.plain)
     return next((text for share in shares if (text := _alike(rivals, share, found, slow))), "")
 
 
@@ -188,7 +192,7 @@ def _alike(rivals: list[Fit], share: Callable[[Fit], float], found: Candidates, 
         if min(best.n, other.n) * (share(best) - share(other)) < LEAST_LEAD:
             return f"ambiguous: a shift of {other.shift_s - best.shift_s:+.1f} s fits as well"
     alike = sum(share(f) > RIVAL_SHARE * share(best) for f in others)
-    if found.rivals > MOST_RIVALS and alike >= 2:
+    if alike >= (1 if found.rivals > MANY_RIVALS else 2) and found.rivals > MOST_RIVALS:
         return f"periodic: {found.rivals} other shifts fit nearly as well"
     return ""
 

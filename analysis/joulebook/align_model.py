@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joulebook import align_evidence, align_noise
+from joulebook import align_evidence, align_noise, align_squares
 from joulebook.align_curve import Curve, Sensor, curve, predict
 from joulebook.align_signal import COUNTER, Floats, Signal
 
@@ -132,7 +132,7 @@ def fit(
         if system is None:
             return None
         y, linear, moved, between = system
-        coef = _least(linear, y)
+        coef = align_squares.fit(linear, y)
         if step in WHITENED or (step == 0 and bend_s is not None):
             noise = align_noise.estimate(y - linear @ coef, slow, between)
         white = (align_noise.white(a, noise, between) for a in (y, linear, moved))
@@ -188,7 +188,7 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     f, slope, y = f[keep], slope[keep], value[keep]
     scale = max(float(np.ptp(x)), 1.0)
     linear = np.column_stack([f - f.mean(), np.ones_like(f), x / scale])
-    gain = _least(linear, y)[0]
+    gain = align_squares.fit(linear, y)[0]
     columns = [slope, slope * x]
     if not one_pace:
         return y, linear, gain * np.column_stack(columns), align_noise.NOWHERE
@@ -200,14 +200,6 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     return y, linear, gain * np.column_stack([slope * wave, *columns]), np.sin(turn / 2) ** 2
 
 
-def _least(design: Floats, y: Floats) -> Floats:
-    """Solve least squares by normal equations of unit columns: there are few columns and many rows."""
-    norm = np.sqrt(np.einsum("ij,ij->j", design, design))
-    norm[norm == 0] = 1.0
-    inner = (design.T @ design) / np.outer(norm, norm)
-    return np.asarray(np.linalg.pinv(inner, rcond=1e-13) @ ((design.T @ y) / norm) / norm)
-
-
 def _move(
     y: Floats, linear: Floats, moved: Floats, *, floor_s: float, bend: tuple[float, float]
 ) -> tuple[float, float, float]:
@@ -216,12 +208,10 @@ def _move(
     Where the model's own error over the lever of the edges is large against the prior, what looks like drift is that
     error: the prior is narrowed so that drift is believed as far as statistics and model together tell it.
     """
-    base = _least(linear, y)
+    base = align_squares.fit(linear, y)
     sigma = float(np.std(y - linear @ base)) or 1.0
     design = np.column_stack([linear, moved])
-    norm = np.sqrt(np.einsum("ij,ij->j", design, design))
-    norm[norm == 0] = 1.0
-    inner = (design.T @ design) / np.outer(norm, norm)
+    inner, norm = align_squares.unit(design)
     pull = (design.T @ y) / norm
     if moved.shape[1] == BENT:
         short, se = bend
@@ -229,10 +219,10 @@ def _move(
         inner[-BENT, -BENT] += sure
         pull[-BENT] += sure * short * norm[-BENT]
     lever = max(float(norm[-1] / norm[-2]), 1.0)
-    se = sigma * float(np.sqrt(max(np.linalg.pinv(inner, rcond=1e-13)[-1, -1], 1e-30))) / float(norm[-1])
+    se = sigma * float(np.sqrt(max(align_squares.last_variance(inner), 1e-30))) / float(norm[-1])
     prior = PRIOR_DRIFT * se / float(np.hypot(se, floor_s / lever))
     inner[-1, -1] += (sigma / prior / norm[-1]) ** 2
-    step = np.linalg.pinv(inner, rcond=1e-13) @ pull / norm
+    step = align_squares.solve(inner, pull) / norm
     return float(step[-BENT]) if moved.shape[1] == BENT else 0.0, float(step[-2]), float(step[-1])
 
 
@@ -242,16 +232,16 @@ def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) ->
     if system is None:
         return None
     y, linear, moved, between = system
-    coef = _least(linear, y)
+    coef = align_squares.fit(linear, y)
     rest = y - linear @ coef
     noise = align_noise.estimate(rest, slow, between)
     wy, wl, wm = (align_noise.white(a, noise, between) for a in (y, linear, moved))
     design = np.column_stack([wl, wm])
-    coef = _least(wl, wy)
+    coef = align_squares.fit(wl, wy)
     r = wy - wl @ coef
-    none = wy - wl[:, 1:] @ _least(wl[:, 1:], wy)
+    none = wy - wl[:, 1:] @ align_squares.fit(wl[:, 1:], wy)
     # unrelated logs would have noise of their own: judged by the fit's filter they look better or worse than they are
-    apart = y - linear[:, 1:] @ _least(linear[:, 1:], y)
+    apart = y - linear[:, 1:] @ align_squares.fit(linear[:, 1:], y)
     apart = align_noise.white(apart, align_noise.estimate(apart, slow, align_noise.NOWHERE))
     n = r.size
     rss, rss0 = float(r @ r) or 1e-30, float(none @ none) or 1e-30

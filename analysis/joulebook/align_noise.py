@@ -27,6 +27,9 @@ POINT_FLOOR, MEAN_FLOOR, LAG_FLOOR = 0.15, 0.03, 0.02
 LEAST_SIZED, LEAST_SPREAD = 200, 0.2
 """Fewest residuals, and least spread of their places between samples, from which the growth between samples is told."""
 
+ENOUGH = 1000
+"""So many places, evenly taken, tell whether they spread."""
+
 MOST_GROWTH = 100.0
 """Largest such growth: a few rows must not outweigh all others."""
 
@@ -61,7 +64,8 @@ def estimate(r: Floats, slow: Signal, between: Floats) -> Noise:
 
 def spread(place: Floats) -> bool:
     """Return whether most samples do not lie alike between those of the other log."""
-    return bool(np.ptp(np.percentile(place, (5, 95))) >= LEAST_SPREAD)
+    some = place[:: max(1, place.size // ENOUGH)]
+    return bool(np.ptp(np.percentile(some, (5, 95))) >= LEAST_SPREAD)
 
 
 def _growth(r: Floats, between: Floats) -> float:
@@ -134,10 +138,19 @@ def white(a: Floats, noise: Noise, between: Floats = NOWHERE) -> Floats:
         a = (a.T / _size(noise, between)).T
     if noise.beside != 0:
         a = np.asarray(_uncoupled(a.reshape(a.shape[0], -1), noise.main, noise.beside)).reshape(a.shape)
-    k = noise.ar.size
-    out = a[k:].copy()
-    for i in range(k):
-        out -= noise.ar[i] * a[k - 1 - i : a.shape[0] - 1 - i]
+    return np.asarray(_filtered(np.ascontiguousarray(a.reshape(a.shape[0], -1)), noise.ar)).reshape(-1, *a.shape[1:])
+
+
+@njit(cache=True, nogil=True)
+def _filtered(a: Floats, ar: Floats) -> Floats:
+    """Take from each row what the rows before it say of it; the first ones are dropped."""
+    out = np.empty((a.shape[0] - ar.size, a.shape[1]))
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            own = a[i + ar.size, j]
+            for k in range(ar.size):
+                own -= ar[k] * a[i + ar.size - 1 - k, j]
+            out[i, j] = own
     return out
 
 

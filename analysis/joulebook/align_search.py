@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from joulebook.align_signal import COUNTER, Floats, Signal
@@ -93,7 +94,8 @@ def _grid(s: Signal, step: float) -> tuple[Floats, Floats, float]:
         t, v = t[1:], np.diff(v) / np.diff(t)
     width = np.minimum(np.diff(t, prepend=t[0] - s.period_s), 2.5 * s.period_s)
     origin = t[0] - width[0]
-    edges = origin + step * np.arange(int(np.ceil((t[-1] - origin) / step)) + 1)
+    # a last cell that is not half full would count as a gap
+    edges = origin + step * np.arange(max(round((t[-1] - origin) / step - 0.01), 1) + 1)
     knots = np.column_stack([t - width, t]).ravel()
     knots = np.maximum.accumulate(knots)
     held = np.column_stack([np.zeros_like(v), v * width]).ravel().cumsum()
@@ -122,14 +124,27 @@ def _correlation(x: Floats, has_x: Floats, y: Floats, has_y: Floats) -> tuple[Fl
     def spectrum(a: Floats) -> Floats:
         return np.asarray(fft.rfft(a, size, workers=2))
 
-    fy, fyy, fym = (np.conj(spectrum(a)) for a in (y, y * y, has_y))
-    fx, fxx, fxm = (spectrum(a) for a in (x, x * x, has_x))
-    xy, xx, yy, n = (fft.irfft(a, size, workers=2) for a in (fx * fy, fxx * fym, fxm * fyy, fxm * fym))
     lags = np.concatenate([np.arange(-(y.size - 1), 0), np.arange(x.size)])
     pick = lags % size
-    scale = np.sqrt(np.maximum(xx[pick], 0) * np.maximum(yy[pick], 0))
+    xy = fft.irfft(spectrum(x) * np.conj(spectrum(y)), size, workers=2)[pick]
+    if has_x.all() and has_y.all():
+        xx, yy, n = _overlap(x, y, lags)
+    else:
+        fyy, fym = (np.conj(spectrum(a)) for a in (y * y, has_y))
+        fxx, fxm = (spectrum(a) for a in (x * x, has_x))
+        xx, yy, n = (fft.irfft(a, size, workers=2)[pick] for a in (fxx * fym, fxm * fyy, fxm * fym))
+    scale = np.sqrt(np.maximum(xx, 0) * np.maximum(yy, 0))
     floor = 1e-6 * np.sqrt((x @ x) * (y @ y))
-    return lags.astype(float), np.where(scale > floor, xy[pick] / np.maximum(scale, floor), 0.0), n[pick]
+    return lags.astype(float), np.where(scale > floor, xy / np.maximum(scale, floor), 0.0), n
+
+
+def _overlap(x: Floats, y: Floats, lags: NDArray[np.intp]) -> tuple[Floats, Floats, Floats]:
+    """Return the sums of squares of two series over what they have in common at each lag, and its size: without gaps."""
+    since, until = np.maximum(lags, 0), np.minimum(y.size + lags, x.size)
+    squares_x, squares_y = (np.concatenate([[0.0], np.cumsum(a * a)]) for a in (x, y))
+    xx = squares_x[until] - squares_x[since]
+    yy = squares_y[until - lags] - squares_y[since - lags]
+    return xx, yy, (until - since).astype(float)
 
 
 def _peaks(r: Floats, wait: int) -> np.ndarray[tuple[int], np.dtype[np.intp]]:

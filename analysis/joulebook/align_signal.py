@@ -99,8 +99,10 @@ def build(log: pl.DataFrame, *, window_s: float | None = None, age_s: float = 0.
     column = "power_w" if _share(log, "power_w") >= 0.5 or "energy_counter_j" not in log.columns else "energy_counter_j"
     if "ts_utc" not in log.columns or column not in log.columns:
         raise ValueError(f"log: needs ts_utc and power_w or energy_counter_j; it has {', '.join(log.columns)}")
-    rows = log.drop_nulls(["ts_utc", column]).filter(pl.col(column).is_finite()).sort("ts_utc", maintain_order=True)
-    once = rows.unique("ts_utc", keep="first", maintain_order=True)
+    rows = log.filter(pl.col("ts_utc").is_not_null() & pl.col(column).is_finite())
+    if not rows["ts_utc"].is_sorted():
+        rows = rows.sort("ts_utc", maintain_order=True)
+    once = rows.filter(pl.col("ts_utc").diff().cast(pl.Int64).fill_null(1) > 0)
     stamps = once["ts_utc"].dt.epoch("us").to_numpy()
     origin = epoch_us if epoch_us is not None else int(stamps[0]) if stamps.size else 0
     time = (stamps - origin) / 1e6

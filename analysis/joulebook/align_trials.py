@@ -59,6 +59,17 @@ the right one from the search."""
 HILL_SHARE = 0.9
 """Share of the best likelihood from which a hill beside the best one widens the interval."""
 
+LEAST_AGREEMENT = 0.3
+"""Share of the best correlation from which a shift is worth a fit: it is taken between steps of a grid, so that a right one
+may be seen at less than its height."""
+
+WORTH = 0.5
+"""Share of the best likelihood in some of a log from which a shift is fitted to all of it; far below the shares from which
+it would count as another answer."""
+
+SAME_SHARE = 0.02
+"""Share of the shorter period within which two fits came to the same shift."""
+
 
 def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
     """Return the sensor models that the logs' declarations leave open, the plainest first.
@@ -120,18 +131,48 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
     starts = _distinct(
         [s for shift in found.shift_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
     )
-    fits = _fitted(fast, slow, best.sensor, starts)
+    fits = _fitted(fast, few, best.sensor, starts)
     if fits:
         near = scan(fast, few, best.sensor, fits[0].shift_s, most=RUNGS, reach_s=RIPPLE_S)
         known = [*starts, *(f.shift_s for f in fits)]
-        fits += _fitted(
-            fast, slow, best.sensor, [s for s in near if min(abs(s - k) for k in known) > slow.period_s / 2]
-        )
+        fits += _fitted(fast, few, best.sensor, [s for s in near if min(abs(s - k) for k in known) > slow.period_s / 2])
         if align_model.alike(fast.period_s, slow):
             top = max(fits, key=_each)
-            fits += _fitted(fast, slow, best.sensor, [top.shift_s + k * fast.period_s for k in BESIDE])
+            fits += _fitted(fast, few, best.sensor, [top.shift_s + k * fast.period_s for k in BESIDE])
+    if few.time_s.size < slow.time_s.size:
+        fits = _again(fast, slow, fits)
     fits.sort(key=lambda f: -_each(f))
     return fits, max(model_s, _hill_s(fits, slow))
+
+
+def _again(fast: Signal, slow: Signal, fits: list[Fit]) -> list[Fit]:
+    """Fit again to all of a log what may be the best of it: of fits to some of it, those not far behind the best."""
+    shares = (_each, plain)
+    best = [max((share(f) for f in fits), default=0.0) for share in shares]
+    worth = [f for f in fits if any(share(f) >= WORTH * b for share, b in zip(shares, best, strict=True))]
+    anchor = _anchor(slow)
+    again = (
+        align_model.fit(
+            fast, slow, f.sensor, shift_s=f.shift_s + f.drift * (anchor - f.anchor_s), drift=f.drift, anchor_s=anchor,
+            bend_s=f.bend_s,
+        )
+        for f in _apart(worth, SAME_SHARE * min(fast.period_s, slow.period_s))
+    )  # fmt: skip
+    return [f for f in again if f is not None]
+
+
+def _apart(fits: list[Fit], apart_s: float) -> list[Fit]:
+    """Return the fits without those that came to the same shift as a better one."""
+    out: list[Fit] = []
+    for f in sorted(fits, key=lambda f: -_each(f)):
+        if all(abs(f.shift_s - o.shift_s) > apart_s for o in out):
+            out.append(f)
+    return out
+
+
+def plain(fit: Fit) -> float:
+    """Return the log-likelihood ratio of each sample where neither log is foretold by its own past."""
+    return -0.5 * float(np.log1p(-min(fit.r2, 1 - 1e-12)))
 
 
 def _each(fit: Fit) -> float:
@@ -193,7 +234,8 @@ def scan(
     y = _changes(slow.value, slow)
     score = np.array([_agreement(align_curve.predict(c, slow, sensor, slow.time_s + s), y, slow) for s in shifts])
     padded = np.concatenate([[-1.0], score, [-1.0]])
-    tops = np.flatnonzero((score >= padded[:-2]) & (score >= padded[2:]) & (score > 0))
+    least = max(LEAST_AGREEMENT * float(score.max()), 0.0)
+    tops = np.flatnonzero((score >= padded[:-2]) & (score >= padded[2:]) & (score > least))
     return [float(shifts[i]) for i in tops[np.argsort(-score[tops], kind="stable")][:most]]
 
 

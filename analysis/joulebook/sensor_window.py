@@ -17,6 +17,9 @@ BEST, BETWEEN = 3, 6
 """How many of the best windows have others tried beside them, and how many: a load of short steps goes in and out of
 step with the window, and the likelihood has a hill for each."""
 
+LEAST_W = 1e-3
+"""Residual below which two windows explain a log alike: no sensor resolves less [W]."""
+
 Z95 = 1.959964
 
 
@@ -78,14 +81,17 @@ def window(reading: pl.DataFrame, reference: pl.DataFrame, *, longest_s: float =
 def _likelihood(
     fast: align_signal.Signal, slow: align_signal.Signal, window_s: float, rough: float, fine: Floats
 ) -> float:
-    """Return the log-likelihood of a window at its best delay."""
+    """Return the log-likelihood of a window at its best delay, against no relation, for noise that forgets itself at once.
+
+    Noise that remembers could mimic a load of short steps as well as a window does, whatever remains unexplained.
+    """
     best, at = -np.inf, float(slow.time_s.mean())
     # a periodic load has many delays that look alike: the common one and the window's own are both tried
     for delay in (rough, _delay(fast, slow, window_s, fine)):
         start = delay + window_s / 2
         one = align_model.fit(fast, slow, Sensor(window_s, 0.0, False), shift_s=start, drift=0.0, anchor_s=at)
         if one is not None and one.gain > 0:
-            best = max(best, one.llr)
+            best = max(best, one.n * float(np.log(np.std(slow.value) / max(one.residual_w, LEAST_W))))
     return best
 
 
