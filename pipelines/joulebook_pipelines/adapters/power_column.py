@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import meter_columns, rows, table, untimed
+from joulebook_pipelines.logs import device_places, rows, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -51,7 +51,7 @@ def _parse(log: Log) -> Iterator[Part]:
         )
     steps = untimed.Steps(log)
     scope = "board" if title else log.options.scope or ""
-    device = log.options.device or meter_columns.MAIN_DEVICE.get(scope, "meter")
+    device = log.options.device or device_places.MAIN_DEVICE.get(scope, "meter")
     yield Part(channels=(Channel(device, scope, kind="mean", window_s=None),))
     field = Field("c0", title[0].strip('"') if title else "column 1", "power_w", unit, required=True)
     for block in log.blocks():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import dialect, meter_columns, relative, stamps, table
+from joulebook_pipelines.logs import device_places, dialect, meter_columns, relative, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import printed
 from joulebook_pipelines.logs.table import Field
@@ -99,7 +99,7 @@ def _rows(block: Block, pattern: str, log: Log) -> tuple[pl.DataFrame, pl.DataFr
         .when(pl.col("many") > 1).then(pl.lit("several-powers")).otherwise(pl.lit("foreign-line"))
     )  # fmt: skip
     scope = log.options.scope or ""
-    device = log.options.device or meter_columns.MAIN_DEVICE.get(scope, "meter")
+    device = log.options.device or device_places.MAIN_DEVICE.get(scope, "meter")
     named = pl.when(pl.col("card").is_not_null()).then(pl.concat_str(pl.lit("gpu:"), "card")).otherwise(pl.lit(device))
     good = lines.filter(whole).with_columns(device=named)
     return good, table.whole_lines(odd.select("line", "many", raw="text"), rule)

@@ -24,6 +24,8 @@ _WHOLE = r"^(-?\d+)[iu]$"
 
 _OF_CARDS = {
     "index": "gpu", "host": "host", "power_draw": "power_w", "power_limit": "power_limit_w", "temperature_gpu": "temperature_c",
+    "utilization_gpu": "utilization_pct", "utilization_memory": "utilization.memory", "memory_used": "memory.used",
+    "clocks_current_sm": "clocks.sm", "clocks_current_memory": "clocks.mem", "fan_speed": "fan.speed",
 }  # fmt: skip
 """Telegraf's ``nvidia_smi``: what is read of a card, with the units of its manual; the others say nothing of a reading."""
 

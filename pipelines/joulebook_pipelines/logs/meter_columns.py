@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joulebook_pipelines.logs import cells, meter_series, meter_titles
+from joulebook_pipelines.logs import cells, device_places, meter_series, meter_titles
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_titles import Meaning
 from joulebook_pipelines.logs.table import Field
 
-MAIN_DEVICE = {
-    "board": "gpu:0",
-    "package": "cpu:0",
-    "dram": "dram:0",
-    "node": "node",
-    "rack": "rack",
-    "facility": "facility",
-}
-"""What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
-
 ENERGIES = ("energy_j", "energy_counter_j")
+_ENERGETIC = frozenset({"power_w", *ENERGIES})
 _HOSTS = {"host", "hostname", "server", "machine", "node", "nodename", "node_name"}
 _USAGE = {"usage", "consumption", "verbrauch", "amount", "consumo", "consommation"}
 _NVIDIA = {"power.draw", "power.draw [w]", "power.draw.instant [w]", "power.draw.average [w]", "power.draw.instant"}
 _NVIDIA_CARDS = ("index", "gpu_bus_id", "pci.bus_id", "uuid", "gpu_uuid")
-_PLACES = (
-    (r"(?:system )?gpu ?(\d+)$", "gpu:{}", "board"), (r"gpu$|(?:gpu )?board$", "gpu:0", "board"),
-    (r"(?:cpu )?socket ?(\d+)$", "cpu:{}", "package"), (r"gpu socket ?(\d+)$", "gpu:socket-{}", "board"),
-    (r"(?:cpu )?(?:package|pkg) ?(\d+)$", "cpu:{}", "package"), (r"(?:package|pkg)$", "cpu:0", "package"),
-    (r"(cores?|uncore|pp0|pp1|ane|igpu)$", "{}", "part"), (r"mem socket ?(\d+)$", "dram:{}", "dram"),
-    (r"cpu(?: package)? ?(\d+)$", "cpu:{}", "package"), (r"cpu(?: package)?$", "cpu:0", "package"),
-    (r"(?:dram|ram|memory) ?(\d+)$", "dram:{}", "dram"), (r"(?:dram|ram|memory)$", "dram:0", "dram"),
-    (r"psu ?(\d+) (?:output|out|dc)$", "psu:{}", "dc"), (r"(?:psu|supply) (?:output|out|dc)$", "psu:0", "dc"),
-    (r"(?:output|out) (?:psu|supply)$", "psu:0", "dc"), (r"dc(?: output| out)?$", "psu:0", "dc"),
-    (r"psu ?(\d+)(?: input| in| ac)?$", "psu:{}", ""),
-    (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:node|server|system|sys|host|machine)$", "node", "node"),
-    (r"rack$", "rack", "rack"), (r"(?:facility|building|site)$", "facility", "facility"),
-    (r"(?:l|phase) ?([1-6])$", "phase:{}", ""), (r"(?:phase )?([abc])$", "phase:{}", ""),
-    (r"fan ?(\d+)$", "fan:{}", "part"), (r"inlet$", "inlet", "part"),
-    (r"outlet$", "outlet", "part"), (r"outlet ?(\d+)$", "outlet:{}", "part"),
-)  # fmt: skip
-_BY_HEADER = {"board", "package", "dram", "dc", "part"}
-"""Scopes that a title says so plainly that the scope of the whole file does not change them."""
 
 
 @dataclass(frozen=True)
@@ -239,24 +211,6 @@ def _with_unit(found: Meaning, options: Options, title: str, where: str) -> Mean
     )
 
 
-def is_place(about: str) -> bool:
-    """Tell whether words name a part of a machine that has a fixed device name."""
-    return any(re.fullmatch(pattern, about) for pattern, _, _ in _PLACES)
-
-
-def place(about: str, options: Options) -> tuple[str, str]:
-    """Return device and scope of what a title is about; ``""`` = the meter itself."""
-    for pattern, device, scope in _PLACES:
-        if match := re.fullmatch(pattern, about):
-            mine = scope if scope in _BY_HEADER or options.scope is None else options.scope
-            return str(device.format(*match.groups())), mine
-    if about:
-        board = re.search(r"\bgpu ?\d+$", about) is not None
-        return about.replace(" ", "-"), "board" if board else options.scope or ""
-    scope = options.scope or ""
-    return options.device or MAIN_DEVICE.get(scope, "meter"), scope
-
-
 def _groups(
     dialect: Dialect, found: list[Meaning], options: Options, *, rows_name_device: bool
 ) -> tuple[tuple[Group, ...], tuple[tuple[str, str], ...], tuple[str, ...]]:
@@ -265,10 +219,17 @@ def _groups(
     totals: set[str] = set()
     counts: list[tuple[str, str]] = []
     twice: list[str] = []
+    alone = None if rows_name_device else _only_powered(found, options)
     for column, title, m in zip(dialect.names, dialect.titles, found, strict=True):
         if m.role != "quantity":
             continue
-        device, scope = place(m.place, options)
+        device, scope = device_places.of(m.place, options)
+        if (
+            alone is not None
+            and m.quantity not in _ENERGETIC
+            and (m.place == "" or (device, scope) == ("gpu:0", "board") == alone)
+        ):
+            device, scope = alone
         if rows_name_device and m.place in {"", "gpu"}:
             device = ""
         mine = fields.setdefault((device, scope), [])
@@ -284,15 +245,20 @@ def _groups(
     return tuple(_parts_of_the_total(groups, options)), tuple(counts), tuple(twice)
 
 
+def _only_powered(found: list[Meaning], options: Options) -> tuple[str, str] | None:
+    """Return device and scope of the only thing whose power or energy a table has: what names nothing else is about it."""
+    powered = {device_places.of(m.place, options) for m in found if m.quantity in _ENERGETIC}
+    return powered.pop() if len(powered) == 1 else None
+
+
 def own_scope(scope: str, fields: Sequence[Field]) -> str:
     """Temperatures alone belong to no boundary of power."""
-    powers = {"power_w", "energy_j", "energy_counter_j"}
-    return scope if any(f.quantity in powers for f in fields) else "part"
+    return scope if any(f.quantity in _ENERGETIC for f in fields) else "part"
 
 
 def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
     """Make what lies beside a total a part of it, so that it is not added twice."""
-    main = place("", options)[0]
+    main = device_places.of("", options)[0]
     has_power = [g for g in groups if any(f.quantity == "power_w" for f in g.fields)]
     totals = [g.device for g in has_power if g.total]
     if len(totals) == 1 and not any(g.device in {main, ""} for g in has_power):
@@ -301,7 +267,7 @@ def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
         return groups
     return [
         replace(g, scope="part", judged=g.scope or "facility")
-        if g.device not in {main, ""} and g.scope not in _BY_HEADER and g in has_power
+        if g.device not in {main, ""} and g.scope not in device_places.BY_HEADER and g in has_power
         else g
         for g in groups
     ]

@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from joulebook_pipelines.logs import cells, meter_columns, meter_titles, table
+from joulebook_pipelines.logs import cells, device_places, meter_titles, table
 from joulebook_pipelines.logs.contract import Channel, Options
 from joulebook_pipelines.logs.meter_form import Understood
 from joulebook_pipelines.logs.table import Field
@@ -105,7 +105,7 @@ def _named(raw: pl.DataFrame, found: Understood, options: Options) -> tuple[pl.D
     """Name the device of each row; also return the scope of each."""
     column = found.layout.device
     if column is None:
-        device, scope = meter_columns.place("", options)
+        device, scope = device_places.of("", options)
         return raw.with_columns(device=pl.lit(device)), {device: scope}
     texts = raw[column].fill_null("").str.strip_chars(' "')
     places = {t: _device(t, options) for t in texts.unique(maintain_order=True)}
@@ -121,5 +121,5 @@ def _device(text: str, options: Options) -> tuple[str, str]:
         return options.device or "node", options.scope or "node"
     said = meter_titles.meaning(text)
     place = said.place if said.role == "quantity" else meter_titles.meaning(f"{text} [W]").place
-    device, scope = meter_columns.place(place, options)
-    return (device, scope) if meter_columns.is_place(place) or not text else (text, scope)
+    device, scope = device_places.of(place, options)
+    return (device, scope) if device_places.is_known(place) or not text else (text, scope)

@@ -34,7 +34,7 @@ def from_options(dialect: Dialect, options: Options, name: str) -> Layout:
     if not quantities:
         raise LogRefusedError(f'{where}: columns must name at least one quantity, such as power_w = "…"')
     fields = tuple(_field_said(dialect, options, key, places[key], where) for key in quantities)
-    device, scope = meter_columns.place("", options)
+    device, scope = device_places.of("", options)
     scope = meter_columns.own_scope(scope, fields)
     if scope == "part" and options.device is None and options.scope is None:
         device = "sensor"

@@ -10,7 +10,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import cells, meter_checks, meter_columns, meter_form, meter_long, relative, table
+from joulebook_pipelines.logs import cells, device_places, meter_checks, meter_form, meter_long, relative, table
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
 from joulebook_pipelines.logs.meter_columns import Group
 from joulebook_pipelines.logs.meter_form import Understood
@@ -140,7 +140,7 @@ class Reader:
         cards = self.found.layout.cards or group.scope == "board" or self._title(column).casefold().startswith("gpu")
         text = pl.col(column).fill_null("").str.strip_chars(' "')
         numbered = pl.concat_str(pl.lit("gpu:" if cards else "meter:"), text)
-        default = meter_columns.MAIN_DEVICE.get(group.scope, "meter")
+        default = device_places.MAIN_DEVICE.get(group.scope, "meter")
         named = (
             pl.when(text.str.contains(r"^\d+$")).then(numbered)
             .when(text.str.contains(_CARD)).then(text.str.replace(_CARD, "gpu:${1}"))

@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from joulebook_pipelines.logs import cells, title_words
+from joulebook_pipelines.logs import beside_power, cells, title_words
 
 _TIME = {
     "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc",
@@ -154,6 +154,8 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
     words, written = _words(bare)
     if not words:
         return Meaning()
+    if beside := beside_power.find(bare, words, unit):
+        return Meaning("quantity", beside[0], beside[1], beside[2])
     role = _role(words, written, unit)
     if role:
         last = written[-1].casefold() if len(written) > 1 else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from joulebook_pipelines.logs import cells, meter_columns, meter_titles, prometheus_names
+from joulebook_pipelines.logs import cells, device_places, meter_titles, prometheus_names
 from joulebook_pipelines.logs.contract import Options
 
 _SETS = (
@@ -175,6 +175,6 @@ def _meaning(name: str, about: str, unit: str, options: Options) -> tuple[str, s
         return None
     if said and cells.factor(meant.quantity, said) is None:
         return None
-    device, scope = meter_columns.place(meant.place, options)
+    device, scope = device_places.of(meant.place, options)
     power = meant.quantity in {"power_w", "energy_j"}
     return device, scope if power else "part", meant.quantity, said
