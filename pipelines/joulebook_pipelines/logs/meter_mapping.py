@@ -6,7 +6,7 @@ import difflib
 import re
 
 from joulebook.schema import QUANTITY_NAMES
-from joulebook_pipelines.logs import cells, meter_columns, meter_titles
+from joulebook_pipelines.logs import cells, device_places, meter_columns, meter_titles
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Group, Layout
