@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,19 +33,26 @@ def run(study: Study, out: Path, told: Told | None = None) -> Result:
     report_file = out / "report.html"
     if result.worked or not report_file.is_file() or not (out / "report.json").is_file():
         with open_store(result.store) as store:
-            books = _notebooks(store, result.store, out / "notebooks", told)
-            told.step("rendering the report")
-            report.render(store, report_file, books)
-            (out / "report.json").write_text(
-                json.dumps(report.to_json(store), indent=1, ensure_ascii=False), encoding="utf-8"
-            )
+            _render(store, result.store, report_file, told)
     return replace(result, report=report_file)
 
 
-def _notebooks(store: Store, path: Path, folder: Path, told: Told) -> list[Path]:
-    """Execute the notebooks; one that fails is told and must not keep the report from being written."""
+def _render(store: Store, path: Path, report_file: Path, told: Told) -> None:
+    """Execute the notebooks and, while their kernels work, draw the report; its last section asks for them."""
+    folder, names = report_file.parent / "notebooks", notebooks.applicable(store)
+    told.step(f"notebooks {', '.join(names)}")
+    with ThreadPoolExecutor(1) as beside:
+        running = beside.submit(notebooks.execute_all, names, path, folder)
+        told.step("rendering the report")
+        report.render(store, report_file, _books(running, folder, told))
+        made = json.dumps(report.to_json(store), indent=1, ensure_ascii=False)
+        report_file.with_suffix(".json").write_text(made, encoding="utf-8")
+
+
+def _books(running: Future[list[Path]], folder: Path, told: Told) -> Iterator[Path]:
+    """Yield the executed notebooks; one that fails is told and must not keep the report from being written."""
     try:
-        return notebooks.execute_all(store, path, folder, told.step)
+        yield from running.result()
     except notebooks.NotebookError as error:
         told.step(f"a notebook failed: {error}")
-        return sorted(folder.glob("*.ipynb"))
+        yield from sorted(folder.glob("*.ipynb"))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import nbformat
 import papermill
 from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import ensure_event_loop
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 if TYPE_CHECKING:
     from joulebook_pipelines.report.source import StoreView
@@ -23,9 +26,16 @@ if TYPE_CHECKING:
 CELL_SECONDS = 600
 """Time that one cell may take [s]: notebooks read finished tables, minutes mean that something hangs."""
 
+FORGET = """\
+import warnings
+with warnings.catch_warnings():
+    pass
+get_ipython().reset()
+"""
+"""Executed between two notebooks: names go, cells count from 1, and a warning that was given is given again."""
 
 AT_ONCE = 2
-"""Notebooks executed side by side: each is a process that mostly starts up."""
+"""Kernels side by side: each is a process that mostly imports."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +66,71 @@ class NotebookError(Exception):
 class _OwnKernel(AsyncKernelManager):
     """The kernel of the running interpreter, whatever kernelspecs are or are not registered."""
 
+    line: AsyncKernelClient | None = None
+    """The connection that was made last."""
+
     @cached_property
     def kernel_spec(self) -> KernelSpec:
         """The spec of ipykernel in this interpreter."""
         return KernelSpec(**get_kernel_dict())
+
+    def client(self, **options: Any) -> AsyncKernelClient:  # type: ignore[override]
+        """Return a new connection, and remember it."""
+        self.line = super().client(**options)
+        return self.line
+
+
+class Kernel:
+    """A kernel for one notebook after another, in one thread: what it has imported serves the next one, names do not."""
+
+    def __enter__(self) -> Self:
+        self._loop = ensure_event_loop()
+        self._manager = _OwnKernel()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.run_until_complete(self._stop())
+        if not self._loop.is_running():  # it is this thread's own, and nobody else closes it
+            self._loop.close()
+
+    def execute(self, source: Path, out: Path, parameters: dict[str, Any]) -> Path:
+        """Execute a notebook as :func:`execute` does; after one that fails the kernel is a new one."""
+        source, out = source.resolve(), out.resolve()
+        out.parent.mkdir(parents=True, exist_ok=True)
+        ended = self._stop
+        try:
+            papermill.execute_notebook(
+                str(source), str(out), parameters, kernel_name="python3", language="python", progress_bar=False,
+                execution_timeout=CELL_SECONDS, km=self._manager,
+                # where the kernel starts; papermill's cwd would move this whole process, and with it the notebooks beside
+                resources={"metadata": {"path": str(out.parent)}},
+                extra_arguments=["--IPKernelApp.log_level=50"],  # its warnings, and an error at each end, go to the terminal otherwise
+            )  # fmt: skip
+            ended = self._clear
+        except papermill.PapermillExecutionError as error:
+            raise NotebookError(f"{out.name}: {error.ename}: {error.evalue} (the cell is marked in {out})") from None
+        except (DeadKernelError, CellTimeoutError) as error:
+            raise NotebookError(f"{out.name}: {str(error).splitlines()[0]}") from None
+        finally:
+            self._loop.run_until_complete(ended())
+        _settle(out)
+        return out
+
+    async def _clear(self) -> None:
+        """Forget the last notebook and hang up."""
+        line = self._manager.line
+        if line is not None:
+            await line.execute(FORGET, silent=True, reply=True, timeout=CELL_SECONDS)
+            line.stop_channels()
+
+    async def _stop(self) -> None:
+        if self._manager.line is not None:
+            self._manager.line.stop_channels()
+        if self._manager.has_kernel:
+            await self._manager.shutdown_kernel(now=True)
+        self._manager = _OwnKernel()
 
 
 def template(name: str) -> Path:
@@ -107,55 +178,54 @@ def execute(source: Path, out: Path, parameters: dict[str, Any]) -> Path:
     NotebookError
         A cell failed; what was executed until then is in ``out``.
     """
-    source, out = source.resolve(), out.resolve()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    loop = ensure_event_loop()
-    try:
-        papermill.execute_notebook(
-            str(source), str(out), parameters, kernel_name="python3", language="python", progress_bar=False,
-            execution_timeout=CELL_SECONDS, kernel_manager_class=_OwnKernel,
-            # where the kernel starts; papermill's cwd would move this whole process, and with it the notebooks beside
-            resources={"metadata": {"path": str(out.parent)}},
-            extra_arguments=["--IPKernelApp.log_level=50"],  # its warnings, and an error at each end, go to the terminal otherwise
-        )  # fmt: skip
-    except papermill.PapermillExecutionError as error:
-        raise NotebookError(f"{out.name}: {error.ename}: {error.evalue} (the cell is marked in {out})") from None
-    finally:
-        if not loop.is_running():  # it is this thread's own, and nobody else closes it
-            loop.close()
-    _settle(out)
-    return out
+    with Kernel() as kernel:
+        return kernel.execute(source, out, parameters)
 
 
-def execute_all(
-    store: StoreView, store_path: Path, folder: Path, told: Callable[[str], None] = lambda _text: None
-) -> list[Path]:
-    """Execute every notebook that applies to a study.
+def execute_all(names: Sequence[str], store_path: Path, folder: Path) -> list[Path]:
+    """Execute notebooks on a study, side by side.
 
     Parameters
     ----------
-    store
-        The open store; it must not be open for writing.
+    names
+        Those that apply.
     store_path
-        Its file.
+        The store's file; it must not be open for writing.
     folder
-        Where the executed notebooks go; those of tables that have become empty are removed.
-    told
-        Told what is being executed.
+        Where the executed notebooks go; those that no longer apply are removed.
 
     Returns
     -------
     list of pathlib.Path
         The executed notebooks.
+
+    Raises
+    ------
+    NotebookError
+        A notebook failed; the others are executed all the same.
     """
-    names = applicable(store)
     for known in TEMPLATES:
         if known.name not in names:
             (folder / f"{known.name}.ipynb").unlink(missing_ok=True)
     given = {"store_path": os.path.relpath(store_path, folder)}
-    told(f"notebooks {', '.join(names)}")
+    books = {name: folder / f"{name}.ipynb" for name in names}
+    waiting, failed = iter(books.items()), dict[str, NotebookError]()
+
+    def work() -> None:
+        with Kernel() as kernel:
+            for name, book in waiting:
+                try:
+                    kernel.execute(template(name), book, given)
+                except NotebookError as error:
+                    failed[name] = error
+
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda name: execute(template(name), folder / f"{name}.ipynb", given), names))
+        for worker in [pool.submit(work) for _ in range(min(AT_ONCE, len(names)))]:
+            worker.result()
+    for name in names:
+        if name in failed:
+            raise failed[name]
+    return list(books.values())
 
 
 def _settle(out: Path) -> None:

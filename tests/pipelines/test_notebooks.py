@@ -141,10 +141,7 @@ def test_executes_with_this_interpreter_whatever_kernels_are_registered(stores, 
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
     out = tmp_path / "notebooks" / "first-look.ipynb"
-    told = []
-    with open_store(stores["empty"]) as store:
-        assert notebooks.execute_all(store, stores["empty"], out.parent, told.append) == [out]
-    assert told == ["notebooks first-look"]
+    assert notebooks.execute_all(["first-look"], stores["empty"], out.parent) == [out]
     text = out.read_text(encoding="utf-8")
     assert str(stores["empty"].parent) not in json.dumps(nbformat.read(out, as_version=4).metadata)
     assert "papermill" not in json.loads(text)["metadata"]
@@ -152,11 +149,17 @@ def test_executes_with_this_interpreter_whatever_kernels_are_registered(stores, 
     assert all(c.execution_count for c in done)
 
 
-def test_a_failing_cell_is_named(tmp_path):
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 / 0")])
-    nbformat.write(book, tmp_path / "bad.ipynb")
-    with pytest.raises(notebooks.NotebookError, match=r"out\.ipynb: ZeroDivisionError"):
-        notebooks.execute(tmp_path / "bad.ipynb", tmp_path / "out.ipynb", {})
+def test_a_failing_cell_is_named_and_nothing_reaches_the_next_notebook(tmp_path):
+    for name, source in (("sets", "x = 1"), ("bad", "1 / 0"), ("asks", "globals().get('x')")):
+        nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)]), tmp_path / f"{name}.ipynb")
+    with notebooks.Kernel() as kernel:
+        for name in ("sets", "asks"):
+            kernel.execute(tmp_path / f"{name}.ipynb", tmp_path / "out" / f"{name}.ipynb", {})
+        with pytest.raises(notebooks.NotebookError, match=r"bad\.ipynb: ZeroDivisionError"):
+            kernel.execute(tmp_path / "bad.ipynb", tmp_path / "out" / "bad.ipynb", {})
+    (cell,) = nbformat.read(tmp_path / "out" / "asks.ipynb", as_version=4).cells
+    assert cell.execution_count == 1
+    assert not cell.outputs
 
 
 def test_unknown_template_lists_those_there_are():

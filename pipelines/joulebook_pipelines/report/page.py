@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,7 +24,7 @@ from joulebook_pipelines.report.sections import (
 from joulebook_pipelines.report.source import Source, StoreView
 
 
-def render(store: StoreView, out: Path, notebooks: Sequence[Path] = ()) -> Path:
+def render(store: StoreView, out: Path, notebooks: Iterable[Path] = ()) -> Path:
     """Write the report of a study.
 
     Parameters
@@ -34,7 +34,8 @@ def render(store: StoreView, out: Path, notebooks: Sequence[Path] = ()) -> Path:
     out
         The HTML file to write.
     notebooks
-        Executed notebooks to list; those below the folder of ``out`` are linked relative to it.
+        Executed notebooks to list; those below the folder of ``out`` are linked relative to it. They are asked for last,
+        when all pictures are drawn, so that they may be waited for.
 
     Returns
     -------
@@ -46,7 +47,7 @@ def render(store: StoreView, out: Path, notebooks: Sequence[Path] = ()) -> Path:
     return out
 
 
-def sections(source: Source, notebooks: Sequence[Path], out: Path) -> list[Section]:
+def sections(source: Source, notebooks: Iterable[Path], out: Path) -> list[Section]:
     """Return the page's sections in order; comparisons only where the study has them."""
     budget = Budget()
     tiles, lines = trust.checks(source), advice.lines(source)

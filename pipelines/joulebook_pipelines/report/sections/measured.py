@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,7 +21,7 @@ _HASH = 12
 """Digits of a hash that are shown; the copy has all."""
 
 
-def build(source: Source, budget: Budget, notebooks: Sequence[Path], out: Path) -> Section:
+def build(source: Source, budget: Budget, notebooks: Iterable[Path], out: Path) -> Section:
     """Return pictures and tables of clocks, calibration, segments, sources, settings and notebooks."""
     blocks: list[Block] = [p for p in pictures.timelines(source, budget) if p]
     blocks += [*_clocks(source, budget), *_calibrations(source, budget)]
@@ -35,9 +35,9 @@ def build(source: Source, budget: Budget, notebooks: Sequence[Path], out: Path) 
     ):
         if made:
             blocks.append(Fold(title, made, anchor=anchor))
-    if notebooks:
-        blocks.append(Text("Executed notebooks", kind="h3"))
-        blocks.append(Items([_link(path, out) for path in notebooks]))
+    links = [_link(path, out) for path in notebooks]
+    if links:
+        blocks += [Text("Executed notebooks", kind="h3"), Items(links)]
     return Section("measured", "How was it measured?", blocks or [Text("The store is empty.")])
 
 
