@@ -10,14 +10,14 @@ import polars as pl
 
 from joulebook import schema
 from joulebook_pipelines.logs.contract import Channel
-from joulebook_pipelines.store_power import PowerReads
 from joulebook_pipelines.store_tables import quoted
+from joulebook_pipelines.store_timeline import TimelineReads
 
 DATED_FROM = datetime(2000, 1, 1, tzinfo=UTC)
 """Nothing is logged before this: what lies there are seconds since an unknown start, or of a clock that was not set."""
 
 
-class ChannelReads(PowerReads):
+class ChannelReads(TimelineReads):
     """The questions about channels."""
 
     def channels_of_source(self, source_id: int) -> dict[str, Channel]:

@@ -90,11 +90,14 @@ class PowerReads(Reads):
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
         return pl.concat(joined, rechunk=False) if joined else self._none(quantities)
 
-    def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
+    def measured_power(
+        self, channels: pl.DataFrame, *, start_utc: datetime | None = None, end_utc: datetime | None = None
+    ) -> pl.DataFrame:
         """Return the power readings of some channels (``source_id, device``) on their own clocks, in order of device and time."""
         own = channels.with_columns(offset_s=pl.lit(0.0), drift_ppm=pl.lit(0.0), anchor_utc=pl.lit(None, schema.UTC))
         named: dict[str, list[pl.DataFrame]] = {}
-        for device, frame in zip(own["device"], self._channels(own, ("span_s", *_SPEAKING), (None, None)), strict=True):
+        frames = self._channels(own, ("span_s", *_SPEAKING), (start_utc, end_utc))
+        for device, frame in zip(own["device"], frames, strict=True):
             named.setdefault(device, []).append(frame.select(pl.lit(device).alias("device"), *frame.columns))
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
         return (pl.concat(joined) if joined else self._none(_SPEAKING)).select("device", "ts_utc", "span_s", *_SPEAKING)
@@ -195,54 +198,6 @@ class PowerReads(Reads):
             from clock_maps m join sources s on s.source_id = m.source_id"""
         )
         return float(row["ahead_s"][0] or 0.0) + 2.0
-
-    def timeline(
-        self, scope: str, points: int = 2000, start_utc: datetime | None = None, end_utc: datetime | None = None
-    ) -> pl.DataFrame:
-        """Return the total power of a scope, thinned so that no spike is lost.
-
-        Parameters
-        ----------
-        scope
-            Boundary.
-        points
-            Most rows to return.
-        start_utc, end_utc
-            Window; everything by default.
-
-        Returns
-        -------
-        polars.DataFrame
-            ``ts_utc, lo_w, hi_w, mean_w``: least, most and mean of the devices' sum within each of ``points`` stretches;
-            stretches without a reading of every device are left out.
-        """
-        bounds = ["r.ts_utc >= cast(? as timestamptz)"] * (start_utc is not None) + [
-            "r.ts_utc <= cast(? as timestamptz)"
-        ] * (end_utc is not None)
-        limits = [t.isoformat() for t in (start_utc, end_utc) if t is not None]
-        if start_utc is not None and end_utc is not None:
-            # Bounds on the clocks' own stamps let the database pass over what lies far from the window.
-            ahead = timedelta(seconds=self.most_ahead_s())
-            bounds += ["r.clock_utc >= cast(? as timestamptz)", "r.clock_utc <= cast(? as timestamptz)"]
-            limits += [(start_utc - ahead).isoformat(), (end_utc + ahead).isoformat()]
-        return self.sql(
-            f"""with used as (select distinct i.source_id, i.device, coalesce(c.period_s, 1) as period_s,
-                    dense_rank() over (order by s.host, i.device) as channel from instruments i
-                join channels c on c.source_id = i.source_id and c.device = i.device
-                join sources s on s.source_id = i.source_id where i.chosen and i.scope = ?),
-            step as (select greatest(max(period_s), 0.001) as s from used),
-            r as (select u.channel as device, r.ts_utc, r.power_w, floor(epoch(r.ts_utc) / step.s) as tick
-                from aligned_readings r join used u on u.source_id = r.source_id and u.device = r.device, step
-                where r.power_w is not null {"".join(" and " + b for b in bounds)}),
-            d as (select tick, device, avg(power_w) as w, min(ts_utc) as ts_utc from r group by tick, device),
-            n as (select count(distinct device) as devices from d),
-            t as (select tick, sum(w) as w, min(ts_utc) as ts_utc from d group by tick
-                having count(*) >= (select devices from n)),
-            e as (select min(epoch(ts_utc)) as t0, greatest(max(epoch(ts_utc)) - min(epoch(ts_utc)), 1e-3) as length from t)
-            select min(ts_utc) as ts_utc, min(w) as lo_w, max(w) as hi_w, avg(w) as mean_w
-            from t, e group by least(floor((epoch(ts_utc) - t0) / length * {int(points)}), {int(points) - 1}) order by ts_utc""",
-            [scope, *limits],
-        )
 
 
 def _ahead(at: datetime, clock: dict[str, object]) -> timedelta:

@@ -48,7 +48,7 @@ class FakeStore:
         frame = pl.DataFrame({"device": scope, "ts_utc": stamps, "power_w": watts})
         return frame.with_columns(pl.col("ts_utc").cast(schema.UTC))
 
-    def measured_power(self, channels):
+    def measured_power(self, channels, start_utc=None, end_utc=None):
         meter = 2 in channels["source_id"]
         return self._readings("node" if meter else "board", -68.0 if meter else 0.0)
 

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from joulebook import schema
+from joulebook_pipelines import store_timeline
 from joulebook_pipelines.store import StoreError, open_store
 
 
@@ -131,6 +132,27 @@ def test_power_is_what_the_view_of_aligned_readings_says(store):
         assert got.select("device", "ts_utc", "power_w").equals(expected)
     one = store.power(scope="board", device="gpu:1")
     assert one["power_w"].to_list() == [4.0, 5.0]
+
+
+def test_a_time_line_is_the_sum_of_what_all_devices_tell_whole_or_piece_by_piece(store, monkeypatch):
+    seconds = [s for s in range(1000) if s not in (200, 201)]
+    watts = [100.0 + (s % 7) + 50 * (s == 500) for s in seconds]
+    first, last = (pl.Series([s * 1_000_000]).cast(pl.Datetime("us", "UTC")) for s in (0, 999))
+    rows = pl.DataFrame({"source_id": 1, "device": ["gpu:0", "gpu:1"]}, schema_overrides={"source_id": pl.Int32})
+    store.insert("sources", pl.DataFrame({"source_id": [1], "clock": ["x"], "first_utc": first, "last_utc": last}))
+    store.insert("channels", rows.with_columns(scope=pl.lit("board"), period_s=pl.lit(1.0), n=pl.lit(1000)))
+    store.insert("instruments", rows.with_columns(run_id=pl.lit("r"), scope=pl.lit("board"), chosen=pl.lit(value=True)))
+    store.insert("readings", _readings(1, "gpu:0", [s + 0.1 for s in range(1000)], [10.0] * 1000))
+    store.insert("readings", _readings(1, "gpu:1", [s + 0.3 for s in seconds], watts, 1002))
+    whole = store.timeline("board", 100)
+    assert whole.height == 100
+    assert whole["lo_w"].min() == 110.0
+    assert whole["hi_w"].max() == 110.0 + 500 % 7 + 50
+    assert whole["mean_w"][2] == pytest.approx(10.0 + sum(watts[20:30]) / 10)
+    assert store.timeline("board", 1000).height == 998
+    monkeypatch.setattr(store_timeline, "MOST_ROWS", 300)
+    assert store.timeline("board", 100).equals(whole)
+    assert store.timeline("node").is_empty()
 
 
 def test_only_the_store_speaks_sql():

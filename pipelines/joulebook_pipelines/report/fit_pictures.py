@@ -49,10 +49,8 @@ def _readings(source: Source, clock: str, anchor: datetime | None) -> pl.DataFra
     of = source.rows("channels").join(clocks, on="source_id").filter(pl.col("clock") == clock)
     of = of.sort("period_s", "scope", nulls_last=True)  # what has no period, such as one energy a run, has no edge
     own = of.filter(pl.col("scope") == pl.col("scope").first()).select("source_id", "device")
-    known = source.store.measured_power(own).drop_nulls("power_w")
-    if anchor is None:
-        return known
-    return known.filter(pl.col("ts_utc").is_between(anchor - _WIDEST / 2, anchor + _WIDEST / 2))
+    start, end = (None, None) if anchor is None else (anchor - _WIDEST / 2, anchor + _WIDEST / 2)
+    return source.store.measured_power(own, start_utc=start, end_utc=end).drop_nulls("power_w")
 
 
 def calibrations(source: Source, budget: Budget) -> list[Picture]:

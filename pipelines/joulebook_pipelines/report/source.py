@@ -24,7 +24,9 @@ class StoreView(Protocol):
     def table(self, name: str) -> pl.DataFrame:
         """Return a table of the store."""
 
-    def measured_power(self, channels: pl.DataFrame) -> pl.DataFrame:
+    def measured_power(
+        self, channels: pl.DataFrame, *, start_utc: datetime | None = None, end_utc: datetime | None = None
+    ) -> pl.DataFrame:
         """Return the power readings of channels (``source_id``, ``device``) on their own clocks."""
 
     def aligned_runs(self) -> pl.DataFrame:
