@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import emissions_checks, emissions_rows, emissions_runs, stamps, table
+from joulebook_pipelines.logs import emissions_checks, emissions_json, emissions_rows, emissions_runs, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -43,12 +43,16 @@ _STAMP = Field("timestamp", "timestamp", "ts_utc")
 
 
 def sniff(head: Head) -> bool:
-    """Tell whether the file begins with the header of an emissions.csv."""
+    """Tell whether the file begins with the header of an emissions.csv, or holds its rows as JSON objects."""
+    return _is_table(head) or emissions_json.looks(head)
+
+
+def _is_table(head: Head) -> bool:
     return any(emissions_rows.separator_of(line) is not None for line in head.lines[:20])
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    rows = emissions_rows.read(log)
+    rows = emissions_rows.read(log) if _is_table(log.head) else emissions_json.read(log)
     raw, rejects = _timed(log, rows)
     raw, more = _lasting(raw, rows)
     rejects += more
@@ -281,7 +285,7 @@ def _findings(log: Log, rows: emissions_rows.Rows, raw: pl.DataFrame, runs: pl.D
 
 ADAPTER = Adapter(
     name="codecarbon",
-    title="CodeCarbon emissions.csv, versions 0.0.9 to 3.3.2",
+    title="CodeCarbon emissions.csv, versions 0.0.9 to 3.3.2, and its rows as JSON",
     yields="runs; energy per run (or flush) of all boards, processor, memory and their sum; the printed powers apart",
     sniff=sniff,
     parse=_parse,
