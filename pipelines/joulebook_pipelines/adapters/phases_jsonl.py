@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import phase_log, table
+from joulebook_pipelines.logs import phase_log, run_json, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 
@@ -47,7 +47,8 @@ def _objects(head: Head) -> list[dict[str, Any]]:
 def _sniff(head: Head) -> bool:
     if head.text.lstrip().startswith("{") and phase_log.is_whole(_names(head)):
         return True
-    return head.text.lstrip()[:1] in {"{", "["} and bool(_objects(head))
+    # Runs with their energies under their names have a start and an end as well.
+    return head.text.lstrip()[:1] in {"{", "["} and bool(_objects(head)) and not run_json.looks(head)
 
 
 def _of_document(log: Log) -> Iterator[Part]:

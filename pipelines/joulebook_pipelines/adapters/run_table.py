@@ -1,19 +1,18 @@
-"""Run tables: one row a run with its energy or mean power, as experiment runners and sweeps export them (CSV or JSON)."""
+"""Run tables: one row a run with its energy or mean power, as experiment runners and sweeps export them (CSV, JSON, Markdown)."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, decimals, dialect, json_records, run_rows, run_titles, table, work
+from joulebook_pipelines.logs import cells, decimals, dialect, run_json, run_markdown, run_rows, run_titles, table, work
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
-from joulebook_pipelines.logs.run_titles import Columns, Spent
+from joulebook_pipelines.logs.run_spent import Spent
+from joulebook_pipelines.logs.run_titles import Columns
 from joulebook_pipelines.logs.table import Field
 
 ORIGIN = "run table"
@@ -25,7 +24,6 @@ _WIDEST = "facility"
 """Where no boundary is known, the widest limits hold."""
 
 _SEPARATORS = (",", ";", "\t")
-_FLAT_OBJECT = re.compile(r"\{[^{}\[\]]*\}")
 
 
 def _header(head: Head) -> tuple[str, list[str]] | None:
@@ -40,22 +38,8 @@ def _header(head: Head) -> tuple[str, list[str]] | None:
     return None
 
 
-def _keys(head: Head) -> list[str] | None:
-    """Return the members of the first flat object of a JSON list of runs."""
-    text = head.text.lstrip()
-    if not text.startswith(("{", "[")) or (match := _FLAT_OBJECT.search(text)) is None:
-        return None
-    try:
-        first = json.loads(match[0])
-    except (ValueError, RecursionError):
-        return None
-    if match.start() and json_records.is_lines(head):  # an object within the first line's is no run
-        return None
-    return list(first) if run_titles.is_run_table(list(first)) else None
-
-
 def _sniff(head: Head) -> bool:
-    return _header(head) is not None or _keys(head) is not None
+    return _header(head) is not None or run_json.looks(head) or run_markdown.looks(head)
 
 
 def _parse(log: Log) -> Iterator[Part]:
@@ -73,10 +57,17 @@ def _parse(log: Log) -> Iterator[Part]:
         clean = [pl.col(f"c{i}").str.strip_chars(' \t"') for i in range(len(titles))]
         whole = _with_points(pl.concat(frames).with_columns(clean), found[0])
         yield from _read(log, titles, whole, pl.concat(rejects), lines)
+        return
+    text = log.whole_text()
+    count = text.count("\n") + (not text.endswith("\n"))
+    if text.lstrip().startswith(("{", "[")):
+        titles, rows = run_json.read(log, text)
+        yield from _read(log, titles, rows, table.no_rejects(), count)
+    elif run_markdown.looks(log.head):
+        titles, rows, odd = run_markdown.read(text)
+        yield from _read(log, titles, _with_points(rows, "|"), odd, count)
     else:
-        text = log.whole_text()
-        titles, raw_json = _of_json(log, text)
-        yield from _read(log, titles, raw_json, table.no_rejects(), text.count("\n") + (not text.endswith("\n")))
+        raise LogRefusedError(f"{log.name}: holds no table of runs, with titles for their energy or power")
 
 
 def _with_points(raw: pl.DataFrame, separator: str) -> pl.DataFrame:
@@ -94,27 +85,6 @@ def _with_points(raw: pl.DataFrame, separator: str) -> pl.DataFrame:
         .then(point.str.replace(",", ".", literal=True))
         .otherwise(pl.col(*columns))
     )
-
-
-def _of_json(log: Log, text: str) -> tuple[list[str], pl.DataFrame]:
-    """Return titles and rows of a JSON list of runs, or of one run a line."""
-    try:
-        lines = [line for line in text.split("\n") if line.strip()] if json_records.is_lines(log.head) else []
-        document = json.loads("[" + ",".join(lines) + "]" if len(lines) > 1 else text)
-    except (ValueError, RecursionError) as error:
-        raise LogRefusedError(f"{log.name}: is not a whole JSON document ({error}); export it again") from None
-    inner = document.values() if isinstance(document, dict) else [document]
-    rows: list[Any] = next((v for v in inner if isinstance(v, list) and v and all(isinstance(o, dict) for o in v)), [])
-    if not rows:
-        raise LogRefusedError(f"{log.name}: has no list of runs, each an object with its energy or power")
-    titles = list(dict.fromkeys(str(k) for row in rows for k, v in row.items() if not isinstance(v, dict | list)))
-    numbers = [i for i, line in enumerate(text.split("\n"), 1) if line.strip()] if lines[1:] else [1] * len(rows)
-    told = [
-        (at, *(None if (v := row.get(t)) is None or isinstance(v, dict | list) else str(v) for t in titles))
-        for at, row in zip(numbers, rows, strict=True)
-    ]
-    schema = {"line": pl.Int64, **{f"c{i}": pl.String for i in range(len(titles))}}
-    return titles, pl.DataFrame(told, schema=schema, orient="row")
 
 
 def _read(log: Log, titles: list[str], raw: pl.DataFrame, odd: pl.DataFrame, lines: int) -> Iterator[Part]:
@@ -308,7 +278,7 @@ def _findings(log: Log, found: Columns, spent: list[Spent]) -> tuple[Finding, ..
 
 ADAPTER = Adapter(
     name="run-table",
-    title="run tables of experiment runners and sweeps, one row a run (CSV, JSON); ZeusMonitor windows",
+    title="run tables of experiment runners and sweeps, one row a run (CSV, JSON, Markdown); ZeusMonitor windows",
     yields="runs with given energy or mean power, tokens, batch size and knobs as labels",
     sniff=_sniff,
     parse=_parse,

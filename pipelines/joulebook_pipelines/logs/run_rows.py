@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ LONGEST_LABEL = 80
 
 _AGREE = 0.95
 """Share of neighbouring rows that must not overlap for a stamp to be believed the start, or the end, of its row."""
+
+_LIMIT = re.compile(r"(?i)(?:.*\.)?power[_ ](?:limit|cap)(?![a-z])")
 
 _SLACK_S = 0.05
 
@@ -144,7 +147,7 @@ def labels(raw: pl.DataFrame, found: Columns, others: Sequence[int], units: Mapp
     """
     if not others:
         return pl.Series("labels", ["{}"] * raw.height, dtype=pl.String)
-    limit = next((i for i in others if found.titles[i].lower().startswith(("power_limit", "power_cap"))), None)
+    limit = next((i for i in others if _LIMIT.match(found.titles[i])), None)
     said = _limit_factor(found.titles[limit], units) if limit is not None else None
     rows = []
     for row in raw.select([f"c{i}" for i in others]).iter_rows():  # a run table has a row a run: they are few
@@ -160,7 +163,7 @@ def labels(raw: pl.DataFrame, found: Columns, others: Sequence[int], units: Mapp
 
 
 def _limit_factor(title: str, units: Mapping[str, str]) -> float | None:
-    written = title.lower().rsplit("_", 1)[-1].strip("()[] ")
+    written = re.split(r"[^a-z]+", title.lower().rstrip(")] "))[-1]
     unit = units.get("power_limit_w", written if written in {"w", "watts", "kw"} else "")
     return cells.factor("power_limit_w", unit) if unit else None
 
