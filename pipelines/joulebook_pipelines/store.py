@@ -7,7 +7,7 @@ modules named ``store`` and the tables of a fleet speak SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +50,7 @@ class Store(Questions):
         except duckdb.Error as error:
             raise StoreError(f"{path}: cannot be opened: {str(error).splitlines()[0]}") from None
         self._reading_columns: set[str] = set()
+        self._answers = {}
         self._con.execute("set timezone = 'UTC'")
         if not read_only:
             create(self._con)
@@ -76,6 +77,7 @@ class Store(Questions):
             yield
         except BaseException:
             self._con.rollback()
+            self._answers.clear()
             self._reading_columns = set()
             raise
         self._con.commit()
@@ -89,6 +91,10 @@ class Store(Questions):
             yield
         finally:
             self._con.execute(f"set threads = {threads}")
+
+    def _write(self, query: str, params: Sequence[object] | None = None) -> None:
+        self._answers.clear()
+        self._con.execute(query, params)
 
     def insert(self, name: str, frame: pl.DataFrame) -> None:
         """Append rows to a table; columns are matched by name, missing ones stay null."""
@@ -106,35 +112,36 @@ class Store(Questions):
             if not self._reading_columns.issuperset(frame.columns):
                 self._reading_columns = make_room(self._con, frame)
         stored = READING_ROWS if name == "readings" else name
+        self._answers.clear()
         # Named in the statement, not registered: what is registered stays in memory until the file is closed.
         rows_to_insert = frame.to_arrow(compat_level=pl.CompatLevel.newest())  # noqa: F841
         self._con.execute(f'insert into "{stored}" by name select * from rows_to_insert')
 
     def replace(self, name: str, frame: pl.DataFrame) -> None:
         """Put new rows in place of all rows of a table."""
-        self._con.execute(f'delete from "{name}"')
+        self._write(f'delete from "{name}"')
         self.insert(name, schema.conform(frame, name))
 
     def replace_findings(self, stage: str, frame: pl.DataFrame) -> None:
         """Put new findings in place of those of a stage."""
-        self._con.execute("delete from findings where stage = ?", [stage])
+        self._write("delete from findings where stage = ?", [stage])
         self.insert("findings", frame)
 
     def replace_numbers(self, stage: str, results: pl.DataFrame, parts: pl.DataFrame) -> None:
         """Put new results and parts of uncertainties in place of those that a stage made before."""
         for name, frame in (("results", results), ("uncertainties", parts)):
-            self._con.execute(f"delete from {name} where stage = ?", [stage])
+            self._write(f"delete from {name} where stage = ?", [stage])
             self.insert(name, frame.with_columns(stage=pl.lit(stage)))
 
     def log_stage(self, row: dict[str, object]) -> None:
         """Note that a stage has run."""
-        self._con.execute("delete from stage_log where stage = ?", [row["stage"]])
+        self._write("delete from stage_log where stage = ?", [row["stage"]])
         self.insert("stage_log", pl.DataFrame([row], schema=schema.table("stage_log").schema))
 
     def remember(self, key: str, value: object) -> None:
         """Set one of the study's settings."""
-        self._con.execute("delete from study where key = ?", [key])
-        self._con.execute("insert into study values (?, ?)", [key, json.dumps(value)])
+        self._write("delete from study where key = ?", [key])
+        self._write("insert into study values (?, ?)", [key, json.dumps(value)])
 
     def forget_source(self, source_id: int) -> None:
         """Delete a source and all that came from it."""
@@ -143,7 +150,7 @@ class Store(Questions):
 
     def forget_rows(self, name: str, source_id: int) -> None:
         """Delete a source's rows of one table."""
-        self._con.execute(f'delete from "{name}" where source_id = ?', [source_id])
+        self._write(f'delete from "{name}" where source_id = ?', [source_id])
 
     def next_source_id(self) -> int:
         """Return the first free number."""
@@ -180,6 +187,7 @@ class Store(Questions):
             [source_id, crowded],
         )
         if gone.height:
+            self._answers.clear()
             gone_rows = gone.to_arrow()  # noqa: F841
             self._con.execute(
                 f"delete from {READING_ROWS} r using gone_rows g where r.source_id = ? and r.line = g.line and r.device = g.device",

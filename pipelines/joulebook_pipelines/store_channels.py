@@ -13,6 +13,11 @@ from joulebook_pipelines.logs.contract import Channel
 from joulebook_pipelines.store_tables import quoted
 from joulebook_pipelines.store_timeline import TimelineReads
 
+TRUE_US = """epoch_us(r.ts_utc) - case when m.drift_ppm = 0 then cast(round(1e6 * m.offset_s) as bigint)
+    else cast(round(1e6 * m.offset_s + m.drift_ppm
+        * (epoch_us(r.ts_utc) - coalesce(epoch_us(m.anchor_utc), epoch_us(r.ts_utc))) * 1e-6) as bigint) end"""
+"""The true time of a reading [µs], in whole numbers: intervals of the database take twice as long."""
+
 DATED_FROM = datetime(2000, 1, 1, tzinfo=UTC)
 """Nothing is logged before this: what lies there are seconds since an unknown start, or of a clock that was not set."""
 
@@ -35,37 +40,41 @@ class ChannelReads(TimelineReads):
 
     def aligned_runs(self) -> pl.DataFrame:
         """Return the runs with their times on the reference clock, in order of time."""
-        return self.sql("select * from aligned_runs order by start_utc, run_id")
+        return self.once("select * from aligned_runs order by start_utc, run_id")
 
     def instruments(self, run_id: str) -> pl.DataFrame:
         """Return the chosen channels of a run."""
-        return self.sql(
-            "select * from instruments where run_id = ? and chosen order by scope, source_id, device", [run_id]
-        )
+        return self.once_by("select * from instruments where chosen order by scope, source_id, device", run_id=run_id)
+
+    def parts(self, run_id: str) -> pl.DataFrame:
+        """Return the instruments of a run that lie inside another one."""
+        return self.once_by("select * from instruments where scope = 'part' order by device, source_id", run_id=run_id)
 
     def chosen_channels(self, run_id: str, scope: str) -> pl.DataFrame:
         """Return what is known of the channels that a run's numbers of a scope are made from."""
-        return self.sql(
-            """select c.*, s.path, s.adapter, s.clock from instruments i
+        return self.once_by(
+            """select i.run_id as by_run, i.scope as by_scope, c.*, s.path, s.adapter, s.clock from instruments i
             join channels c on c.source_id = i.source_id and c.device = i.device join sources s on s.source_id = i.source_id
-            where i.run_id = ? and i.scope = ? and i.chosen order by c.source_id, c.device""",
-            [run_id, scope],
-        )
+            where i.chosen order by c.source_id, c.device""",
+            by_run=run_id, by_scope=scope,
+        )  # fmt: skip
 
     def channels_within(self, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
         """Return the channels that have power in a window of the reference clock, and what share of it they cover."""
         return self.sql(
-            """with w as (select cast(? as timestamptz) as t0, cast(? as timestamptz) as t1),
-            seen as (select r.source_id, r.device, count(*) as n, sum(r.span_s) as span_s, min(r.ts_utc) as t_min, max(r.ts_utc) as t_max
-                from aligned_readings r, w
+            f"""with w as (select epoch_us(cast(? as timestamptz)) as t0, epoch_us(cast(? as timestamptz)) as t1),
+            r as (select r.source_id, r.device, r.span_s, {TRUE_US} as us
+                from readings r join clock_maps m on m.source_id = r.source_id
                 where (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
-                    and r.clock_utc > cast(? as timestamptz) and r.clock_utc <= cast(? as timestamptz)
-                    and r.ts_utc > w.t0 and r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint)) <= w.t1
+                    and r.ts_utc > cast(? as timestamptz) and r.ts_utc <= cast(? as timestamptz)),
+            seen as (select r.source_id, r.device, count(*) as n, sum(r.span_s) as span_s,
+                    min(r.us) / 1e6 as t_min, max(r.us) / 1e6 as t_max
+                from r, w where r.us > w.t0 and r.us - cast(coalesce(r.span_s, 0) * 1e6 as bigint) <= w.t1
                 group by r.source_id, r.device)
             select s.host, c.scope, n.source_id, s.adapter, s.clock, n.device, c.period_s, c.kind, n.n,
                 least(1.0, case when n.span_s is not null then n.span_s
-                    when c.kind in ('on-change', 'counter') then epoch(n.t_max) - epoch(n.t_min)
-                    else n.n * coalesce(c.period_s, 0) end / (epoch(w.t1) - epoch(w.t0))) as coverage_ratio
+                    when c.kind in ('on-change', 'counter') then n.t_max - n.t_min
+                    else n.n * coalesce(c.period_s, 0) end / (w.t1 / 1e6 - w.t0 / 1e6)) as coverage_ratio
             from seen n join sources s on s.source_id = n.source_id
             join channels c on c.source_id = n.source_id and c.device = n.device, w
             order by s.host, c.scope, n.source_id, n.device""",
@@ -77,7 +86,7 @@ class ChannelReads(TimelineReads):
         )
 
     def _longest_span_s(self) -> float:
-        return float(self.sql("select max(span_s) as longest_s from readings")["longest_s"][0] or 0.0)
+        return float(self.once("select max(span_s) as longest_s from readings")["longest_s"][0] or 0.0)
 
     def _around(self, start_utc: datetime, end_utc: datetime) -> tuple[str, str]:
         """Return bounds on the clocks' own stamps: with them the database passes over what lies far from a window."""
@@ -87,8 +96,9 @@ class ChannelReads(TimelineReads):
         ).isoformat()
 
     def _around_run(self, run_id: str, margin_s: float) -> tuple[str, str]:
-        row = self.sql("select start_utc, end_utc from aligned_runs where run_id = ?", [run_id]).row(0)
-        return self._around(row[0] - timedelta(seconds=margin_s), row[1] + timedelta(seconds=margin_s))
+        run = self.aligned_runs().row(by_predicate=pl.col("run_id") == run_id, named=True)
+        margin = timedelta(seconds=margin_s)
+        return self._around(run["start_utc"] - margin, run["end_utc"] + margin)
 
     def witnesses(self, run_id: str, *, margin_s: float = 0.0) -> dict[tuple[str, str], pl.DataFrame]:
         """Return the power of a run by instruments that were not chosen, by scope and file."""
@@ -137,7 +147,9 @@ class ChannelReads(TimelineReads):
 
     def clock_half_s(self, clocks: Sequence[str]) -> float:
         """Return the largest half width of the offsets of some clocks [s]; 0 for the reference and what is assumed."""
-        rows = self.table("alignments").filter(pl.col("clock").is_in(list(clocks)) & (pl.col("status") == "aligned"))
+        rows = self.once("select * from alignments").filter(
+            pl.col("clock").is_in(list(clocks)) & (pl.col("status") == "aligned")
+        )
         half = ((rows["offset_hi"] - rows["offset_lo"]) / 2).max()
         return float(half) if isinstance(half, float) else 0.0
 

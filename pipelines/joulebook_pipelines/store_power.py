@@ -22,6 +22,9 @@ ALWAYS = ("power_w", "energy_j", "energy_counter_j", "utilization_ratio", "tempe
 _SPEAKING = ("power_w", "energy_j", "energy_counter_j")
 """Quantities that tell an energy."""
 
+_USED = """select distinct i.run_id as by_run, i.scope as by_scope, m.host, i.device, i.source_id, m.offset_s, m.drift_ppm, m.anchor_utc
+    from instruments i join clock_maps m on m.source_id = i.source_id where i.chosen order by m.host, i.device, i.source_id"""
+
 FEW_DEVICES = 16
 """Devices of a file up to which each is picked out of the rows, in half the time that it takes to group them."""
 
@@ -113,13 +116,11 @@ class PowerReads(Reads):
 
     def _used(self, run_id: str | None, scope: str, device: str | None) -> pl.DataFrame:
         """Return the chosen channels of a scope with their clocks, in order of host and device."""
-        of_run, of_device = " and i.run_id = ?" * (run_id is not None), " and i.device = ?" * (device is not None)
-        return self.sql(
-            f"""select distinct m.host, i.device, i.source_id, m.offset_s, m.drift_ppm, m.anchor_utc from instruments i
-            join clock_maps m on m.source_id = i.source_id where i.chosen and i.scope = ?{of_run}{of_device}
-            order by m.host, i.device, i.source_id""",
-            [scope, *([run_id] if run_id is not None else []), *([device] if device is not None else [])],
-        )
+        if run_id is not None:
+            found = self.once_by(_USED, by_run=run_id, by_scope=scope)
+        else:
+            found = self.once_by(_USED, by_scope=scope).drop("by_run").unique(maintain_order=True)
+        return found if device is None else found.filter(pl.col("device") == device)
 
     def _channels(
         self, channels: pl.DataFrame, columns: Sequence[str], bounds: tuple[datetime | None, datetime | None]
@@ -184,7 +185,7 @@ class PowerReads(Reads):
     ) -> tuple[datetime | None, datetime | None]:
         if run_id is None:
             return start_utc, end_utc
-        run = self.sql("select start_utc, end_utc from runs where run_id = ?", [run_id])
+        run = self.once("select * from runs").filter(pl.col("run_id") == run_id)
         if run.is_empty():
             known = ", ".join(self.table("runs")["run_id"].head(20))
             raise KeyError(f"there is no run {run_id!r}; the study has {known}")
@@ -192,7 +193,7 @@ class PowerReads(Reads):
 
     def most_ahead_s(self) -> float:
         """Return by how much any clock can differ from the reference at any reading [s], or a little more."""
-        row = self.sql(
+        row = self.once(
             """select max(abs(m.offset_s) + abs(m.drift_ppm) * 1e-6
                 * (abs(epoch(s.last_utc) - epoch(s.first_utc)) + coalesce(abs(epoch(m.anchor_utc) - epoch(s.first_utc)), 0))) as ahead_s
             from clock_maps m join sources s on s.source_id = m.source_id"""

@@ -10,12 +10,17 @@ import polars as pl
 
 from joulebook_pipelines.store_channels import ChannelReads
 
+MOST_STEPS = 200_000
+"""Steps of all runs that are kept in memory; of more, those of a run are asked for each time."""
+
 
 class Questions(ChannelReads):
     """The questions about runs, their steps, their numbers and where these come from."""
 
     def finished_steps(self, run_id: str) -> pl.DataFrame:
         """Return the steps of a run whose end is known, in order of their number."""
+        if self.once("select count(*) as n from steps")["n"][0] <= MOST_STEPS:
+            return self.once_by("select * from steps where end_utc is not null order by step", run_id=run_id)
         return self.sql("select * from steps where run_id = ? and end_utc is not null order by step", [run_id])
 
     def step_times(self) -> pl.DataFrame:
@@ -36,10 +41,10 @@ class Questions(ChannelReads):
 
     def scopes_with(self, run_id: str, metric: str) -> set[str]:
         """Return the scopes at which a run has a value of a metric."""
-        rows = self.sql(
-            "select distinct scope from results where run_id = ? and metric = ? and device = '' and value is not null",
-            [run_id, metric],
-        )
+        rows = self.once_by(
+            "select distinct run_id, metric, scope from results where device = '' and value is not null",
+            run_id=run_id, metric=metric,
+        )  # fmt: skip
         return set(rows["scope"])
 
     def phase_shares(self) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -17,6 +18,7 @@ class Reads:
 
     path: Path
     _con: duckdb.DuckDBPyConnection
+    _answers: dict[str, Any]
 
     def sql(self, query: str, params: Sequence[object] = ()) -> pl.DataFrame:
         """Return the answer to any SQL query as a frame.
@@ -30,6 +32,28 @@ class Reads:
         """
         relation = self._con.sql(query, params=list(params)) if params else self._con.sql(query)
         return pl.DataFrame(relation.pl()) if relation is not None else pl.DataFrame()
+
+    def once(self, query: str) -> pl.DataFrame:
+        """Return the answer to a query without parameters, asked once until something is written: a small one."""
+        if query not in self._answers:
+            self._answers[query] = self.sql(query)
+        frame: pl.DataFrame = self._answers[query]
+        return frame
+
+    def once_by(self, query: str, **key: object) -> pl.DataFrame:
+        """Return the rows of such an answer with these values in these columns, and without the columns ``by_…`` among them.
+
+        Stages ask for each run and scope; one question for all of them takes as long as one for one of them.
+        """
+        names = tuple(key)
+        place = f"{names} {query}"
+        if place not in self._answers:
+            whole = self.sql(query)
+            parts = whole.partition_by(names, as_dict=True, maintain_order=True)
+            self._answers[place] = (whole.clear(), parts)
+        nothing, parts = self._answers[place]
+        found: pl.DataFrame = parts.get(tuple(key.values()), nothing)
+        return found.drop(n for n in names if n.startswith("by_"))
 
     def table(self, name: str) -> pl.DataFrame:
         """Return a whole table, in the order of its key.

@@ -134,6 +134,24 @@ def test_power_is_what_the_view_of_aligned_readings_says(store):
     assert one["power_w"].to_list() == [4.0, 5.0]
 
 
+def test_what_is_asked_once_is_asked_again_when_something_was_written(store):
+    chosen = pl.DataFrame({"run_id": ["r"], "scope": ["board"], "device": ["gpu:0"], "chosen": [True]})
+    runs = pl.DataFrame({"run_id": ["r"], "host": ["node"]})
+    for _ in range(2):
+        assert store.instruments("r").is_empty()
+        assert store.aligned_runs().is_empty()
+        with pytest.raises(ValueError, match="nonsense"), store.transaction():
+            store.insert("instruments", chosen)
+            assert store.instruments("r").height == 1
+            _insert_then_fail(store, runs)
+    store.insert("instruments", chosen)
+    store.insert("runs", runs)
+    assert store.instruments("r").select(chosen.columns).equals(chosen)
+    assert store.aligned_runs()["run_id"].to_list() == ["r"]
+    store.replace("instruments", chosen.clear())
+    assert store.instruments("r").is_empty()
+
+
 def test_a_time_line_is_the_sum_of_what_all_devices_tell_whole_or_piece_by_piece(store, monkeypatch):
     seconds = [s for s in range(1000) if s not in (200, 201)]
     watts = [100.0 + (s % 7) + 50 * (s == 500) for s in seconds]

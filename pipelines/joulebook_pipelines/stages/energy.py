@@ -14,6 +14,9 @@ from joulebook import clock_error, energy
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Numbers, Run, Stage, side_by_side
 
+Ranges = dict[tuple[int, str | None], float]
+"""Where counters wrap [J], by number of the source and name of the device, ``None`` for all of a source."""
+
 MOST_PARTS = 32
 """Parts of other readings that get a number of their own; a rack of sensors would bury the others."""
 
@@ -24,24 +27,25 @@ SPAN_SLACK = 0.5
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     runs = context.runs()
-    for measured in side_by_side(_jobs(context, runs)):
+    told = _told_ranges(context)
+    for measured in side_by_side(_jobs(context, runs, told)):
         _tell(context, measured, numbers)
     for run in runs:
-        _measure_parts(context, run, numbers)
+        _measure_parts(context, run, told, numbers)
     return numbers
 
 
-def _jobs(context: Context, runs: list[Run]) -> Iterator[Callable[[], _Measured]]:
+def _jobs(context: Context, runs: list[Run], told: Ranges) -> Iterator[Callable[[], _Measured]]:
     for run in runs:
         for scope in context.scopes(run.run_id):
             power = context.power(run, scope, margin=True)
             channels = context.store.chosen_channels(run.run_id, scope)
-            yield partial(_measured, run, scope, power, channels, _ranges(context, power))
+            yield partial(_measured, run, scope, power, channels, _ranges(told, power))
 
 
-def _measure_parts(context: Context, run: Run, numbers: Numbers) -> None:
+def _measure_parts(context: Context, run: Run, ranges: Ranges, numbers: Numbers) -> None:
     """Give the energy of what lies inside another reading, device by device: never added, so there is no total."""
-    told = context.store.table("instruments").filter(run_id=run.run_id, scope="part").sort("device", "source_id")
+    told = context.store.parts(run.run_id)
     several = bool(told["device"].is_duplicated().any())
     # One by one: a part may be as long as the log.
     for source_id, device in told.select("source_id", "device").head(MOST_PARTS).iter_rows():
@@ -53,9 +57,7 @@ def _measure_parts(context: Context, run: Run, numbers: Numbers) -> None:
         # An energy that was not told for a span is not known; the parts' powers jump too much for a line between them.
         spans = power["span_s"].drop_nulls()
         gap_s = SPAN_SLACK * float(np.median(spans)) if kind == "energy" and len(spans) else None
-        result = _integrated(
-            power.drop("path", "kind"), run, channels, _ranges(context, power), max_gap_s=gap_s or None
-        )
+        result = _integrated(power.drop("path", "kind"), run, channels, _ranges(ranges, power), max_gap_s=gap_s or None)
         row = result.frame.filter(pl.col("device") == device).row(0, named=True)
         method = f"{row['method']}; {path}; lies inside another reading and is never added"
         common = {"device": f"{device}@{path}" if several else device, "coverage_ratio": row["coverage_ratio"]}
@@ -126,21 +128,23 @@ def _integrated(
     )
 
 
-def _ranges(context: Context, power: pl.DataFrame) -> dict[str, float]:
+def _told_ranges(context: Context) -> Ranges:
+    """Return where counters wrap [J]: by file as study.toml says, by file and device as the file itself does."""
+    options = {s.name: s.options.range_j for s in context.study.sources_resolved() if s.options.range_j}
+    sources = context.store.table("sources").select("source_id", "path")
+    said: Ranges = {(i, None): options[path] for i, path in sources.iter_rows() if path in options}
+    told = context.store.table("findings").filter(pl.col("code") == "counter-range").select("source_id", "evidence")
+    return said | {(i, d): r for i, text in told.iter_rows() for d, r in json.loads(text).items()}
+
+
+def _ranges(told: Ranges, power: pl.DataFrame) -> dict[str, float]:
     """Return where the counters of each device wrap [J]: as study.toml says, else as their file does."""
     if power["energy_counter_j"].null_count() == power.height:
         return {}
-    said = {s.name: s.options.range_j for s in context.study.sources_resolved() if s.options.range_j}
-    paths = dict(context.store.table("sources").select("source_id", "path").iter_rows())
-    told = context.store.table("findings").filter(pl.col("code") == "counter-range").select("source_id", "evidence")
-    own: dict[tuple[int, str], float] = {(i, d): r for i, text in told.iter_rows() for d, r in json.loads(text).items()}
     found = {}
     for device, source_id in power.select("device", "source_id").unique().iter_rows():
-        range_j = (
-            said.get(paths.get(source_id, ""))
-            or own.get((source_id, device))
-            or own.get((source_id, device.split("/", 1)[-1]))
-        )
+        names = (None, device, device.split("/", 1)[-1])
+        range_j = next((told[source_id, n] for n in names if told.get((source_id, n))), None)
         if range_j:
             found[device] = range_j
     return found
