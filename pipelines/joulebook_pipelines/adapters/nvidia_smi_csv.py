@@ -39,6 +39,7 @@ class _Reader:
     models: dict[str, tuple[str, str]] = field(default_factory=dict)
     carried: pl.DataFrame | None = None
     driver: str = ""
+    decimal: str = "."
     incomplete_ticks: int = 0
     scanner: plain.Scanner | None = None
     messages: Messages = field(default_factory=Messages)
@@ -159,14 +160,14 @@ class _Reader:
         return table.whole_lines(line, rule)
 
     def _readings(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        values, rejects = table.convert(raw, self.layout.fields)
+        values, rejects = table.convert(raw, self.layout.fields, decimal=self.decimal)
         values, judged = table.judge(values, raw, self.layout.fields, "board")
         values = values.with_columns(raw["ts_utc"])
         frames, all_rejects = [table.kept(values)], [rejects, judged]
         for other in self.layout.others:
             suffix = other.header.split(" [")[0].removeprefix("power.draw").strip(".") or "draw"
             renamed = raw.with_columns(device=pl.concat_str("device", pl.lit(f"/{suffix}")))
-            extra, bad = table.convert(renamed, [other])
+            extra, bad = table.convert(renamed, [other], decimal=self.decimal)
             extra, judged = table.judge(extra, renamed, [other], "board")
             frames.append(table.kept(extra.with_columns(raw["ts_utc"])))
             all_rejects += [bad, judged]
@@ -215,7 +216,7 @@ def _parse(log: Log) -> Iterator[Part]:
     for of_host in _by_host(layout, sample):
         _refuse_hidden_devices(log, layout, form, [r[at] for r in of_host])
     yield Part(lines=first, findings=nvidia_doubts.about(log, layout, header_at))
-    reader = _Reader(log, layout, form, clock, cards)
+    reader = _Reader(log, layout, form, clock, cards, decimal=nvidia_query.decimal_of(layout, sample))
     reader.scanner = _scanner(log, layout, form)
     previous: Block | None = None
     for block in _skip_head(log.blocks(), first):

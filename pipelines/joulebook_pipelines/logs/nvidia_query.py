@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from joulebook_pipelines.logs import cells
@@ -180,3 +181,12 @@ def from_positions(log: Log) -> Layout:
         if q in units and (column := place(q)) is not None
     )
     return Layout(names, names, time, fields, (), place("device"), None, None, None, None)
+
+
+def decimal_of(layout: Layout, sample: Sequence[Sequence[str]]) -> str:
+    """Return the decimal sign of quoted cells: the tool writes two digits behind it, so a comma before them is no mark of thousands."""
+    places = [layout.names.index(f.column) for f in (*layout.fields, *layout.others)]
+    texts = [row[i] for row in sample for i in places]
+    commas = any(re.match(r"^[+-]?\d+,\d{1,2}(?!\d)", t) for t in texts)
+    points = any(re.match(r"^[+-]?\d+\.\d", t) for t in texts)
+    return "," if commas and not points else "."
