@@ -13,6 +13,12 @@ def _insert_then_fail(store, runs):
     store.insert("runs", pl.DataFrame({"nonsense": [1]}))
 
 
+def _choose_then_fail(store, chosen, runs):
+    store.insert("instruments", chosen)
+    assert store.instruments("r").height == 1
+    _insert_then_fail(store, runs)
+
+
 @pytest.fixture
 def store(tmp_path):
     with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
@@ -141,9 +147,7 @@ def test_what_is_asked_once_is_asked_again_when_something_was_written(store):
         assert store.instruments("r").is_empty()
         assert store.aligned_runs().is_empty()
         with pytest.raises(ValueError, match="nonsense"), store.transaction():
-            store.insert("instruments", chosen)
-            assert store.instruments("r").height == 1
-            _insert_then_fail(store, runs)
+            _choose_then_fail(store, chosen, runs)
     store.insert("instruments", chosen)
     store.insert("runs", runs)
     assert store.instruments("r").select(chosen.columns).equals(chosen)
