@@ -1,19 +1,14 @@
-"""Sensor models and shifts tried one after the other; the likelihood decides."""
+"""Shifts tried one after the other, under the likeliest sensor model; the likelihood decides."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from joulebook import align_curve, align_model, align_noise
+from joulebook import align_curve, align_model, align_noise, align_sensors
 from joulebook.align_curve import Sensor
-from joulebook.align_model import ALIKE, Fit
+from joulebook.align_model import Fit
 from joulebook.align_search import Candidates
-from joulebook.align_signal import COUNTER, INSTANT, Floats, Signal
-
-SLOWER = 1.5
-"""From this ratio of periods on, a window shorter than the slower log's period can be told from the whole of it."""
+from joulebook.align_signal import COUNTER, Floats, Signal
 
 TRIAL_SAMPLES = 4000
 """Most slow samples on which sensor models and starts are compared."""
@@ -21,36 +16,12 @@ TRIAL_SAMPLES = 4000
 FINE_S = 1.0
 """Coarsest step of the finer search [s]."""
 
-LAG_PERIOD_S = 2.5
-"""Shortest period of a log that may be a lagging controller [s]: faster meters average, they do not creep."""
-
-LAGS_S = (2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 36.0)
-"""Time constants tried for management controllers, which smooth over seconds to half a minute [s]."""
-
-LAG_STEPS = (0.85, 0.92, 0.96, 1.04, 1.08, 1.17)
-"""Factors tried around the best time constant, twice."""
-
-SHORTER = (0.5, 0.25, 0.1)
-"""Windows tried beside the whole period, as shares of it: many meters write less often than they average."""
-
-WINDOW_STEPS = ((0.7, 0.84, 1.2, 1.4), (0.92, 0.96, 1.04, 1.08))
-"""Factors tried around the best shorter window, coarse and then fine."""
-
 COUNTER_UNITS = 3.0
 """Units that a counter should advance over one difference, so that its rounding stays small in it."""
-
-MODEL_GAIN = 10.0
-"""Log-likelihood that a lag or a shorter window must gain before it is believed instead of the plainest model."""
-
-DECISIVE_GAIN = 200.0
-"""Log-likelihood gain from which the plainest model is out of the question. Below it the interval reaches to what the
-plainest model says, and to what points instead of means would say: with few edges they look alike."""
-
 
 RIPPLE_S, RUNGS = 12.0, 12
 """How far around the best shift others are looked for [s], and how many: a load that repeats its steps agrees with itself
 some steps away, and the coarse grid, which may pass the right shift at half of its own step, shows the others better."""
-
 
 BESIDE = (-1.0, -0.5, 0.5, 1.0)
 """Starts beside the best shift, in periods of a fast log of the same pace: the hill where samples lie on each other hides
@@ -71,40 +42,6 @@ SAME_SHARE = 0.02
 """Share of the shorter period within which two fits came to the same shift."""
 
 
-def sensors(fast: Signal, slow: Signal) -> list[Sensor]:
-    """Return the sensor models that the logs' declarations leave open, the plainest first.
-
-    A fast log that does not say is taken as instantaneous. Of two logs of one pace that do not say, both are taken to
-    report in the same manner: means of a period, or points, which predict each other alike. That the fast one reports
-    points and the slow one means is tried beside it.
-
-    Parameters
-    ----------
-    fast, slow
-        The logs.
-
-    Returns
-    -------
-    list of Sensor
-    """
-    p = slow.period_s
-    alike = p < ALIKE * fast.period_s
-    held = fast.kind == COUNTER or bool(fast.window_s) or (alike and fast.window_s is None)
-    if slow.kind == COUNTER:
-        return [Sensor(0.0, 0.0, held)]
-    if slow.window_s:
-        return [Sensor(slow.window_s, 0.0, held)] + ([Sensor(slow.window_s, 0.0, False)] if alike and held else [])
-    lags = [Sensor(0.0, lag, held) for lag in (0.0, *LAGS_S)]
-    if slow.kind == INSTANT:
-        return lags
-    if alike:
-        half = [Sensor(SHORTER[0] * p, 0.0, held)] if p > SLOWER * fast.period_s else []
-        points = [Sensor(p, 0.0, False)] if fast.window_s is None and held else []
-        return [Sensor(p, 0.0, held), *half, *points]
-    shorter = [Sensor(w, 0.0, held) for w in (*(s * p for s in SHORTER), fast.period_s) if fast.period_s <= w < p]
-    return [Sensor(p, 0.0, held), *shorter, *(lags if p >= LAG_PERIOD_S else lags[:1])]
-
-
 def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], float]:
     """Fit the candidates under the sensor model that explains the logs best.
 
@@ -123,11 +60,13 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
         By how much sensor models that are not clearly worse would move the shift [s].
     """
     few = _middle(slow)
-    trials = [f for s in sensors(fast, few) if (f := _try(fast, few, s, float(found.shift_s[0]))) is not None]
+    trials = [
+        f for s in align_sensors.left_open(fast, few) if (f := _try(fast, few, s, float(found.shift_s[0]))) is not None
+    ]
     if not trials:
         return [], 0.0
-    best = _best_sensor(fast, few, trials)
-    model_s = _open_s(best, trials)
+    best = align_sensors.likeliest(fast, few, trials)
+    model_s = align_sensors.open_s(best, trials)
     starts = _distinct(
         [s for shift in found.shift_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
     )
@@ -269,42 +208,6 @@ def _middle(slow: Signal) -> Signal:
 
 def _anchor(s: Signal) -> float:
     return float(s.time_s[0] + s.time_s[-1]) / 2
-
-
-def _best_sensor(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:
-    """Return the fit under the likeliest sensor model, its time constant or window refined; trials are added to."""
-    best = max(trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
-    if best.llr < trials[0].llr + MODEL_GAIN:
-        return trials[0]
-    sensor = best.sensor
-    if sensor.lag_s:
-        for factors in (LAG_STEPS, LAG_STEPS):
-            lags = [replace(best.sensor, lag_s=best.sensor.lag_s * f) for f in factors]
-            best = _better(fast, few, best, lags, trials)
-    elif 0 < sensor.window_s < trials[0].sensor.window_s:
-        for around in WINDOW_STEPS:
-            windows = [min(best.sensor.window_s * f, few.period_s) for f in around]
-            best = _better(fast, few, best, [replace(best.sensor, window_s=w) for w in windows], trials)
-    return best
-
-
-def _better(fast: Signal, few: Signal, best: Fit, sensors: list[Sensor], trials: list[Fit]) -> Fit:
-    """Return the likeliest of a fit and of those under other sensors, started where the middle of both is the same."""
-    for sensor in sensors:
-        start = best.shift_s + sensor.lag_s - best.sensor.lag_s + (sensor.window_s - best.sensor.window_s) / 2
-        one = align_model.fit(fast, few, sensor, shift_s=start, drift=best.drift, anchor_s=best.anchor_s)
-        if one is not None and one.gain > 0:
-            trials.append(one)
-    return max(best, *trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
-
-
-def _open_s(best: Fit, trials: list[Fit]) -> float:
-    """Return by how much sensor models that are not clearly worse would move the shift [s]."""
-    alike = [f for f in trials if f.gain > 0 and f.llr > best.llr - MODEL_GAIN]
-    alike += [
-        f for f in trials if best.llr < f.llr + DECISIVE_GAIN and (f is trials[0] or f.sensor.held != best.sensor.held)
-    ]
-    return max((abs(f.shift_s - best.shift_s) for f in alike), default=0.0)
 
 
 def _try(fast: Signal, few: Signal, sensor: Sensor, centre_s: float) -> Fit | None:

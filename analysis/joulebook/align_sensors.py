@@ -1,0 +1,105 @@
+"""Sensor models that the declarations of two logs leave open, and the likeliest of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from joulebook import align_model
+from joulebook.align_curve import Sensor
+from joulebook.align_model import ALIKE, Fit
+from joulebook.align_signal import COUNTER, INSTANT, Signal
+
+SLOWER = 1.5
+"""From this ratio of periods on, a window shorter than the slower log's period can be told from the whole of it."""
+
+LAG_PERIOD_S = 2.5
+"""Shortest period of a log that may be a lagging controller [s]: faster meters average, they do not creep."""
+
+LAGS_S = (2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 36.0)
+"""Time constants tried for management controllers, which smooth over seconds to half a minute [s]."""
+
+LAG_STEPS = (0.85, 0.92, 0.96, 1.04, 1.08, 1.17)
+"""Factors tried around the best time constant, twice."""
+
+SHORTER = (0.5, 0.25, 0.1)
+"""Windows tried beside the whole period, as shares of it: many meters write less often than they average."""
+
+WINDOW_STEPS = ((0.7, 0.84, 1.2, 1.4), (0.92, 0.96, 1.04, 1.08))
+"""Factors tried around the best shorter window, coarse and then fine."""
+
+MODEL_GAIN = 10.0
+"""Log-likelihood that a lag or a shorter window must gain before it is believed instead of the plainest model."""
+
+DECISIVE_GAIN = 200.0
+"""Log-likelihood gain from which the plainest model is out of the question. Below it the interval reaches to what the
+plainest model says, and to what points instead of means would say: with few edges they look alike."""
+
+
+def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
+    """Return the sensor models that the logs' declarations leave open, the plainest first.
+
+    A fast log that does not say is taken as instantaneous. Of two logs of one pace that do not say, both are taken to
+    report in the same manner: means of a period, or points, which predict each other alike. That the fast one reports
+    points and the slow one means is tried beside it.
+
+    Parameters
+    ----------
+    fast, slow
+        The logs.
+
+    Returns
+    -------
+    list of Sensor
+    """
+    p = slow.period_s
+    alike = p < ALIKE * fast.period_s
+    held = fast.kind == COUNTER or bool(fast.window_s) or (alike and fast.window_s is None)
+    if slow.kind == COUNTER:
+        return [Sensor(0.0, 0.0, held)]
+    if slow.window_s:
+        return [Sensor(slow.window_s, 0.0, held)] + ([Sensor(slow.window_s, 0.0, False)] if alike and held else [])
+    lags = [Sensor(0.0, lag, held) for lag in (0.0, *LAGS_S)]
+    if slow.kind == INSTANT:
+        return lags
+    if alike:
+        half = [Sensor(SHORTER[0] * p, 0.0, held)] if p > SLOWER * fast.period_s else []
+        points = [Sensor(p, 0.0, False)] if fast.window_s is None and held else []
+        return [Sensor(p, 0.0, held), *half, *points]
+    shorter = [Sensor(w, 0.0, held) for w in (*(s * p for s in SHORTER), fast.period_s) if fast.period_s <= w < p]
+    return [Sensor(p, 0.0, held), *shorter, *(lags if p >= LAG_PERIOD_S else lags[:1])]
+
+
+def likeliest(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:
+    """Return the fit under the likeliest sensor model, its time constant or window refined; trials are added to."""
+    best = max(trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
+    if best.llr < trials[0].llr + MODEL_GAIN:
+        return trials[0]
+    sensor = best.sensor
+    if sensor.lag_s:
+        for factors in (LAG_STEPS, LAG_STEPS):
+            lags = [replace(best.sensor, lag_s=best.sensor.lag_s * f) for f in factors]
+            best = _better(fast, few, best, lags, trials)
+    elif 0 < sensor.window_s < trials[0].sensor.window_s:
+        for around in WINDOW_STEPS:
+            windows = [min(best.sensor.window_s * f, few.period_s) for f in around]
+            best = _better(fast, few, best, [replace(best.sensor, window_s=w) for w in windows], trials)
+    return best
+
+
+def _better(fast: Signal, few: Signal, best: Fit, sensors: list[Sensor], trials: list[Fit]) -> Fit:
+    """Return the likeliest of a fit and of those under other sensors, started where the middle of both is the same."""
+    for sensor in sensors:
+        start = best.shift_s + sensor.lag_s - best.sensor.lag_s + (sensor.window_s - best.sensor.window_s) / 2
+        one = align_model.fit(fast, few, sensor, shift_s=start, drift=best.drift, anchor_s=best.anchor_s)
+        if one is not None and one.gain > 0:
+            trials.append(one)
+    return max(best, *trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
+
+
+def open_s(best: Fit, trials: list[Fit]) -> float:
+    """Return by how much sensor models that are not clearly worse would move the shift [s]."""
+    alike = [f for f in trials if f.gain > 0 and f.llr > best.llr - MODEL_GAIN]
+    alike += [
+        f for f in trials if best.llr < f.llr + DECISIVE_GAIN and (f is trials[0] or f.sensor.held != best.sensor.held)
+    ]
+    return max((abs(f.shift_s - best.shift_s) for f in alike), default=0.0)
