@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from zoneinfo import available_timezones
 
 import polars as pl
 
+from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import stamp_spellings, stamps
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
@@ -17,6 +19,9 @@ SPREADSHEET_DAYS = (36_526.0, 73_050.0)
 
 LONGEST_STEP_DAYS = 0.0105
 """A quarter of an hour: a time axis in seconds that begins after half a day and moves by less than 0.01 s a line is none."""
+
+DIGIT_SHARE = 0.2
+"""Largest share of the step between rows that the last digit of a day number may stand for."""
 
 _DATE_ONLY = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})$"
 _CLOCK_ONLY = r"^\d{1,2}[:.]\d{2}([:.]\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$"
@@ -51,18 +56,39 @@ def are_months(sample: pl.DataFrame, layout: Layout) -> bool:
     return stamp_spellings.is_month(sample[layout.time[0]].str.strip_chars(' "'))
 
 
-def refuse_day_numbers(log: Log, like: list[str]) -> None:
-    """Refuse what a spreadsheet writes for dates: days since 1900, so that a day's log lies within one."""
+def day_numbers(log: Log, like: list[str]) -> stamps.StampForm | None:
+    """Return the form of what a spreadsheet writes for dates, ``None`` where the numbers are none: days since 1899-12-30.
+
+    Raises
+    ------
+    LogRefusedError
+        The spreadsheet wrote so few digits that neighbouring rows cannot be told apart in time.
+    """
     days = pl.Series("d", like).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).drop_nulls()
-    first, last = (float(str(days[i])) for i in (0, -1)) if len(days) else (0.0, 0.0)
-    broken = (days != days.round()).any()
-    if broken and SPREADSHEET_DAYS[0] <= first <= SPREADSHEET_DAYS[1] and len(days) > 1:
-        step = (last - first) / (len(days) - 1)
-        if 0 <= step < LONGEST_STEP_DAYS:
-            raise LogRefusedError(
-                f"{log.name}: the stamps ({like[0]!r}) look like a spreadsheet's day numbers; give the column of the times the format "
-                "YYYY-MM-DD HH:MM:SS in the spreadsheet and save the CSV again"
-            )
+    if len(days) < 2 or not (days != days.round()).any():
+        return None
+    first, last = (float(str(days[i])) for i in (0, -1))
+    step = (last - first) / (len(days) - 1)
+    if not SPREADSHEET_DAYS[0] <= first <= SPREADSHEET_DAYS[1] or not 0 <= step < LONGEST_STEP_DAYS:
+        return None
+    digits = max(len(re.split(r"[.,]", text)[-1]) if re.search(r"[.,]", text) else 0 for text in like)
+    if 10.0**-digits > DIGIT_SHARE * step:
+        raise LogRefusedError(
+            f"{log.name}: the stamps ({like[0]!r}) are a spreadsheet's day numbers with too few digits to tell the rows apart; give the "
+            "column of the times the format YYYY-MM-DD HH:MM:SS in the spreadsheet and save the CSV again"
+        )
+    return stamps.StampForm("days", aware=False, unit_us=86_400e6)
+
+
+def about_days(name: str, form: stamps.StampForm) -> tuple[Finding, ...]:
+    """Return the finding about stamps that are day numbers."""
+    if form.pattern != "days":
+        return ()
+    return (Finding(
+        "spreadsheet-days", Severity.NOTE, name,
+        "The stamps are a spreadsheet's day numbers and were read as days since 1899-12-30. A workbook in the calendar of old Macs counts "
+        "from 1904 and is 4 years and a day later; energies hold in both.", {},
+    ),)  # fmt: skip
 
 
 def refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str]) -> None:

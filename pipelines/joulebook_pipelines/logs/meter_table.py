@@ -72,9 +72,8 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
     form = meter_stamps.form_of(log, like, clock_only=clock_only)
     if form.pattern == "relative":
         meter_stamps.refuse_durations(log, written, layout, like)
-    if form.pattern == "relative":
-        meter_stamps.refuse_day_numbers(log, like)
-        form = replace(form, unit_us=_TIME_UNITS_US.get(layout.relative_unit, form.unit_us))
+        seconds = replace(form, unit_us=_TIME_UNITS_US.get(layout.relative_unit, form.unit_us))
+        form = meter_stamps.day_numbers(log, like) or seconds
     options = meter_stamps.in_zone(log.options, layout.zone) if layout.zone and not form.aware else log.options
     aware = replace(form, aware=form.pattern != "relative" or log.options.date is None) if form.aware else form
     clock = stamps.localiser(aware, options, log.name, written.first_line, like[0])
@@ -209,6 +208,7 @@ def _about(log: Log, written: Dialect, layout: Layout, form: stamps.StampForm) -
             "time with other files; add date = YYYY-MM-DD of the start to this "
             "[[source]].", {"title": list(layout.time)},
         ))  # fmt: skip
+    found += meter_stamps.about_days(log.name, form)
     if written.comma_decimals:
         found.append(Finding(
             "decimal-comma-unquoted", Severity.WARNING, log.name,

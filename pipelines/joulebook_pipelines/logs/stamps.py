@@ -31,6 +31,9 @@ EPOCH_2000_S = 946_684_800
 LAST_EPOCH_S = 4_102_444_800
 """The year 2100: a number beyond is damage."""
 
+SPREADSHEET_EPOCH_DAYS = 25_569
+"""1970-01-01 as spreadsheets number days, from 1899-12-30."""
+
 _FIXED = 19
 """Width of ``YYYY-mm-dd HH:MM:SS``."""
 
@@ -46,7 +49,7 @@ class StampForm:
     Parameters
     ----------
     pattern
-        A strptime pattern, or ``epoch`` / ``relative`` for plain numbers.
+        A strptime pattern, or ``epoch`` / ``relative`` / ``days`` (of a spreadsheet) for plain numbers.
     aware
         The stamps carry their own offset, or are Unix time.
     unit_us
@@ -157,8 +160,9 @@ def _form(texts: list[str], matches: list[re.Match[str]], date: str, *, groups: 
 def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
     """Return naive datetimes [µs] (UTC where ``form.aware``); null where a stamp does not fit or does not exist."""
     text = column.str.strip_chars()
-    if form.pattern in {"epoch", "relative"}:
+    if form.pattern in {"epoch", "relative", "days"}:
         number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+        number = number - SPREADSHEET_EPOCH_DAYS if form.pattern == "days" else number
         return within_epoch((number * form.unit_us).round(), form).cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
     if form.odd_fraction:
         text = text.str.replace(r"(:\d{2}:\d{2})[,:](\d+)", "${1}.${2}")
