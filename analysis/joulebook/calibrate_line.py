@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -116,7 +117,7 @@ def through(x: Floats, y: Floats, se_x: Floats, se_y: Floats, recording: NDArray
     cov = cov * birge
     if np.isfinite(between):
         cov[0, 0] += between**2 / np.unique(group).size
-    curve = _curvature(px, py, 1 / (sy**2 + gain**2 * sx**2))
+    curve = _curvature(px, py, sy**2 + gain**2 * sx**2)
     sag = abs(curve[0]) * float(np.ptp(px)) ** 2 / 8
     return Line(float(gain), float(offset), cov, quantile, kept, chi2 / dof, extra, between, curve, sag)
 
@@ -176,12 +177,16 @@ def _farthest(x: Floats, y: Floats, sx: Floats, sy: Floats) -> NDArray[np.intp]:
 
 
 def _extra(x: Floats, y: Floats, sx: Floats, sy: Floats) -> float:
-    """Return the common scatter [W] that brings chi-square to its expectation (bisection on a log scale)."""
-    dof = x.size - 2
-    low, high = 1e-6 * float(np.ptp(y)), float(np.ptp(y)) + 1e-9
+    """Return the common scatter [W] that brings the line's chi-square to its expectation."""
+    return _added(lambda extra: _york(x, y, sx, np.hypot(sy, extra))[3], x.size - 2, float(np.ptp(y)))
+
+
+def _added(chi2: Callable[[float], float], dof: int, range_w: float) -> float:
+    """Return the scatter [W] at which a chi-square falls to its degrees of freedom (bisection on a log scale)."""
+    low, high = 1e-6 * range_w, range_w + 1e-9
     for _ in range(40):
         middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if _york(x, y, sx, np.hypot(sy, middle))[3] > dof else (low, middle)
+        low, high = (middle, high) if chi2(middle) > dof else (low, middle)
     return float(np.sqrt(low * high))
 
 
@@ -199,19 +204,33 @@ def _between(rest: Floats, se: Floats, group: NDArray[np.intp]) -> float:
     return float(np.sqrt(max(0.0, (q - (names.size - 1)) / scale)))
 
 
-def _curvature(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
-    """Return the coefficient of the square about the mean, and its standard error; ``nan`` with too few points."""
+def _curvature(x: Floats, y: Floats, variance: Floats) -> tuple[float, float]:
+    """Return the coefficient of the square about the mean, and its standard error; ``nan`` with too few points.
+
+    Judged by what the parabola leaves: what the line leaves may be the curvature itself. Where the parabola scatters
+    beyond the points' errors, as a machine at rest does whose room warms, the scatter is every point's: else a few
+    precise points close together would bend it.
+    """
     if x.size < 4 or np.unique(np.round(x, 6)).size < 3:
         return float("nan"), float("nan")
     u = (x - x.mean()) / max(float(np.std(x)), 1e-12)
-    design = np.column_stack([np.ones_like(u), u, u**2]) * np.sqrt(weight)[:, None]
-    inner = design.T @ design
-    if np.linalg.cond(inner) > 1e12:
+    powers = np.column_stack([np.ones_like(u), u, u**2])
+    if np.linalg.cond((powers / variance[:, None]).T @ powers) > 1e12:
         return float("nan"), float("nan")
-    cov = np.linalg.inv(inner)
-    coef = cov @ design.T @ (y * np.sqrt(weight))
-    rest = y * np.sqrt(weight) - design @ coef
-    # judged by what the parabola leaves: what the line leaves may be the curvature itself
-    scale = max(1.0, float(rest @ rest) / max(x.size - 3, 1))
+    dof = x.size - 3
+    _, _, chi2 = _parabola(powers, y, variance)
+    if dof > 0 and chi2 > dof:
+        variance = variance + _added(lambda e: _parabola(powers, y, variance + e**2)[2], dof, float(np.ptp(y))) ** 2
+    coef, se, chi2 = _parabola(powers, y, variance)
     unit = max(float(np.var(x)), 1e-12)
-    return float(coef[2]) / unit, float(np.sqrt(cov[2, 2] * scale)) / unit
+    return coef / unit, se * float(np.sqrt(max(1.0, chi2 / max(dof, 1)))) / unit
+
+
+def _parabola(powers: Floats, y: Floats, variance: Floats) -> tuple[float, float, float]:
+    """Return the coefficient of the square, its standard error and chi-square of a weighted fit."""
+    root = 1.0 / np.sqrt(variance)
+    design = powers * root[:, None]
+    cov = np.linalg.inv(design.T @ design)
+    coef = cov @ design.T @ (y * root)
+    rest = y * root - design @ coef
+    return float(coef[2]), float(np.sqrt(cov[2, 2])), float(rest @ rest)

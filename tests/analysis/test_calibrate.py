@@ -90,6 +90,22 @@ def test_curved_points_are_refused() -> None:
     assert "curved" in calibrate.fit(points(list(x), list(20 + 1.1 * x + 4e-4 * (x - 300) ** 2))).reason
 
 
+def test_precise_points_of_a_machine_at_rest_do_not_bend_the_line() -> None:
+    rest = np.linspace(139.3, 140.6, 18)
+    drift = np.tile([-0.6, 0.0, 0.4], 6) + 0.7 * (rest - 140.0)  # fans follow the room, readings hardly scatter
+    busy = np.random.default_rng(4).uniform(670.0, 775.0, 40)
+    x = np.concatenate([rest, busy])
+    y = 265.0 + 1.104 * x + np.concatenate([drift, np.random.default_rng(5).normal(0.0, 3.0, 40)])
+    errors = np.repeat([0.01, 2.0], [18, 40])
+    frame = points(list(x), list(y)).with_columns(reading_se_w=pl.Series(errors), reference_se_w=pl.Series(errors))
+    assert calibrate.fit(frame).gain == pytest.approx(1.104, abs=0.002)
+    bent = frame.with_columns(
+        pl.col("reference_w") - 2e-4 * (pl.col("reading_w") - 140.0) * (780.0 - pl.col("reading_w"))
+    )
+    line = calibrate.fit(bent)
+    assert line.curvature_w > 0.0 or "curved" in line.reason
+
+
 def test_an_outlier_is_left_out_and_named() -> None:
     rng = np.random.default_rng(0)
     x = np.repeat(np.linspace(60, 500, 6), 3)
