@@ -20,6 +20,7 @@ from joulebook_pipelines.adapters import (
     megatron,
     meter_csv,
     meter_json,
+    mlflow_metric,
     mlperf_power,
     mlperf_results,
     mlperf_session,
@@ -55,6 +56,7 @@ from joulebook_pipelines.adapters import (
     series_csv,
     step_lines,
     tegrastats,
+    tensorboard,
     training_csv,
     training_jsonl,
     training_text,
@@ -62,6 +64,7 @@ from joulebook_pipelines.adapters import (
     turbostress,
     uprof,
     vtune_tasks,
+    wandb_chart,
 )
 from joulebook_pipelines.logs.contract import Adapter
 
@@ -83,6 +86,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     megatron.ADAPTER,
     meter_csv.ADAPTER,
     meter_json.ADAPTER,
+    mlflow_metric.ADAPTER,
     mlperf_power.ADAPTER,
     mlperf_results.ADAPTER,
     mlperf_session.ADAPTER,
@@ -118,6 +122,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     series_csv.ADAPTER,
     step_lines.ADAPTER,
     tegrastats.ADAPTER,
+    tensorboard.ADAPTER,
     training_csv.ADAPTER,
     training_jsonl.ADAPTER,
     training_text.ADAPTER,
@@ -125,5 +130,6 @@ ADAPTERS: tuple[Adapter, ...] = (
     turbostress.ADAPTER,
     uprof.ADAPTER,
     vtune_tasks.ADAPTER,
+    wandb_chart.ADAPTER,
 )
 """In the order of the table of formats."""

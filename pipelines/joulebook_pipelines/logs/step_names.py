@@ -19,11 +19,12 @@ NAMES = {
     "samples": ("samples", "num_samples", "examples"),
     "loss": (
         "loss", "train_loss", "train/loss", "lm_loss", "lm loss", "training_loss", "train_loss_step", "train/loss_step",
-        "loss/train", "training/loss",
+        "loss/train", "training/loss", "epoch_loss",
     ),
-    "batch_size": ("batch_size", "global_batch_size", "global batch size", "train_batch_size", "train/batch_size"),
+    "batch_size": ("batch_size", "global_batch_size", "global batch size", "train_batch_size", "train/batch_size", "batch-size"),
     "learning_rate": (
         "learning_rate", "lr", "train/learning_rate", "train/lr", "learning rate", "lr-adam", "lr-adamw", "lr-sgd",
+        "learning-rate", "epoch_learning_rate",
     ),
     "tokens_per_s": ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "train/tokens_per_second", "throughput_tokens_per_s"),
     "utilization_ratio": (

@@ -50,7 +50,7 @@ def parse(log: Log, form: Form) -> Iterator[Part]:
     years = _years(log, told)
     samples = pl.Series("t", told, dtype=pl.String).to_frame().select(_with_year(pl.col("t"), years)).to_series()
     form_ = work.stamp_form(log, [t.replace(",", ".") for t in samples.drop_nulls()]) if told else None
-    names = form.names if "step" in form.names else {**form.names, "step": "step"}
+    names = form.names if "step" in form.names else {**form.names, "step": ""}
     names = names if told else {q: n for q, n in names.items() if q != "end_utc"}
     collected, passed = work.Steps(log, names, form_), _Passed()
     first_epoch = _first_epoch(form, lines)

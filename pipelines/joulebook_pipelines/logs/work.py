@@ -80,7 +80,7 @@ class Steps:
     log
         The file; its name without endings is the run where the log names none.
     names
-        The names in the file of the things of a step.
+        The names in the file of the things of a step; ``""`` for a number that the file does not hold.
     form
         Form of the stamps, ``None`` where the log has none.
     """
@@ -107,14 +107,16 @@ class Steps:
         numbers = raw.select("line", **{f.quantity: cells.plain_number(pl.col(f.column).fill_null("")) for f in fields})
         if "step" in numbers.columns:
             numbers = numbers.with_columns(pl.when(pl.col("step").abs() < 2**53).then("step"))
-        for field in fields:
+        for field in (f for f in fields if f.header):
             bad = numbers[field.quantity].is_null() & (raw[field.column].fill_null("").str.strip_chars() != "")
             if bad.any():
                 why = cells.why_null(pl.col(field.column))
                 rejects.append(table.cell_rejects(raw.filter(bad), field, why))
         kept, bare = self._with_values(raw, numbers)
         if bare.height:
-            rejects.append(bare)
+            # A line whose only value is damaged is accounted for by that value.
+            told = pl.concat([table.no_rejects(), *rejects])["line"].implode()
+            rejects.append(bare.filter(~pl.col("line").is_in(told)))
         self._told.append(kept)
         return pl.concat(rejects) if rejects else table.no_rejects()
 
@@ -126,7 +128,9 @@ class Steps:
         raw = raw.with_columns(self._clock.to_utc(naive))
         lost = raw.filter(pl.col("at").is_null())
         stamp = Field("end_utc", self._names["end_utc"], "end_utc")
-        return raw.filter(pl.col("at").is_not_null()), [table.without_time(lost, fields, stamp)] if lost.height else []
+        return raw.filter(pl.col("at").is_not_null()), [
+            table.without_time(lost, [f for f in fields if f.header], stamp)
+        ] if lost.height else []
 
     def _with_values(self, raw: pl.DataFrame, numbers: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the rows that say something of a step, and rejects of lines about something else (evaluation, system)."""
