@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 from numba import njit
 
-from joulebook import stats
+from joulebook import ranks, stats
 from joulebook.findings import Finding
 
 Array = npt.NDArray[np.float64]
@@ -208,7 +208,7 @@ def _join_ramps(cumulative: Array, starts: Indices, n: int) -> Indices:
 
 def _partition(values: Array, penalty_factor: float) -> tuple[Indices, float, float]:
     n = values.size
-    values = values - np.median(values)
+    values = values - ranks.median(values)
     cumulative = np.concatenate(([0.0], np.cumsum(values)))
     variance = stats.difference_sd(values) ** 2 or float(np.var(np.diff(values))) / 2.0
     if variance == 0.0:
@@ -272,6 +272,37 @@ def find(values: npt.ArrayLike, *, penalty_factor: float = PENALTY_FACTOR) -> Ch
     >>> find(power_w).indices.tolist()
     [50]
     """
+    first, end, mean, noise_sd, a = levels(values, penalty_factor=penalty_factor)
+    frame = pl.DataFrame({"first": first, "end": end, "n": end - first, "mean": mean})
+    return ChangePoints(frame, noise_sd, a)
+
+
+def levels(
+    values: npt.ArrayLike, *, penalty_factor: float = PENALTY_FACTOR
+) -> tuple[Indices, Indices, Array, float, float]:
+    """Return what ``find`` does as arrays, for callers that look at hundreds of short series.
+
+    Parameters
+    ----------
+    values, penalty_factor
+        As for ``find``.
+
+    Returns
+    -------
+    tuple
+        First index, end and mean of each level; long-run standard deviation; autocorrelation at lag 1.
+
+    Raises
+    ------
+    ValueError
+        As for ``find``.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(0).normal(0.0, 3.0, 100)
+    >>> [x.tolist() for x in levels(np.repeat([100.0, 300.0], 50) + noise)[:2]]
+    [[0, 50], [50, 100]]
+    """
     array = np.ascontiguousarray(np.asarray(values, dtype=np.float64).ravel())
     if array.size < 2 or not np.isfinite(array).all():
         raise ValueError(
@@ -287,6 +318,4 @@ def find(values: npt.ArrayLike, *, penalty_factor: float = PENALTY_FACTOR) -> Ch
         starts = _refine(array, starts * width, width)
         noise_sd *= math.sqrt(width)
     ends = np.append(starts[1:], array.size)
-    means = np.add.reduceat(array, starts) / (ends - starts)
-    frame = pl.DataFrame({"first": starts, "end": ends, "n": ends - starts, "mean": means})
-    return ChangePoints(frame, noise_sd, a)
+    return starts, ends, np.add.reduceat(array, starts) / (ends - starts), noise_sd, a

@@ -11,7 +11,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from joulebook import aliasing, stats, step_sums, stretches, uncertainty
+from joulebook import aliasing, ranks, stats, step_sums, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
 
 Kind = Literal["instant", "mean", "hold"]
@@ -159,7 +159,7 @@ def _model(
         return stretches.held(stamp, power, limit_s=limit), 0.0, "held until the next reading"
     if kind == "mean":
         span = spans.fill_null(0.0).to_numpy()
-        usual = float(np.median(span))
+        usual = ranks.median(span)
         step = stretches.median_step_s(stamp)
         if step is None or step >= stretches.MOVING_MEAN_STEP * usual:
             return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"

@@ -42,7 +42,7 @@ def find(power_w: Array) -> list[tuple[int, int]]:
     [(0, 100), (100, 200)]
     """
     levels: list[tuple[int, int, float]] = []
-    for first, end, mean in changepoints.find(power_w).frame.select("first", "end", "mean").iter_rows():
+    for first, end, mean in zip(*(x.tolist() for x in changepoints.levels(power_w)[:3]), strict=True):
         start, stop, level = levels[-1] if levels else (0, 0, mean)
         if levels and abs(mean - level) <= TOLERANCE_RATIO * abs(level):
             weights = (stop - start, end - first)

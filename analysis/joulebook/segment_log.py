@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from numba import njit
 
-from joulebook import states, trust
+from joulebook import ranks, states, trust
 from joulebook.findings import Finding
 
 Array = npt.NDArray[np.float64]
@@ -135,9 +135,9 @@ def _usual_step_s(seconds: Array) -> float:
     if seconds.size < 2:
         return 0.0
     if seconds.size <= SAMPLE:
-        return float(np.median(np.diff(seconds)))
+        return ranks.median(np.diff(seconds))
     firsts = np.linspace(0, seconds.size - SAMPLE // 64 - 1, 64).astype(np.int64)
-    return float(np.median(np.concatenate([np.diff(seconds[a : a + SAMPLE // 64 + 1]) for a in firsts])))
+    return ranks.median(np.concatenate([np.diff(seconds[a : a + SAMPLE // 64 + 1]) for a in firsts]))
 
 
 @njit(cache=True, nogil=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from joulebook import ranks
 from joulebook.phase_timeline import Floats
 
 CLIP = (0.002, 0.98)
@@ -41,7 +42,7 @@ def levels(power_w: Floats) -> tuple[float, float, float, float]:
     >>> levels(np.array([100.0, 101.0, 99.0] * 10 + [300.0, 302.0, 298.0] * 30))[:2]
     (100.0, 300.0)
     """
-    lo, hi = np.quantile(power_w, CLIP)
+    lo, hi = (ranks.quantile(power_w, ratio) for ratio in CLIP)
     x = np.sort(power_w[(power_w >= lo) & (power_w <= hi)])
     least = max(3, int(0.002 * len(x)))
     if len(x) < 2 * least + 1 or x[-1] <= x[0]:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from joulebook import trust
+from joulebook import ranks, trust
 
 Array = npt.NDArray[np.float64]
 States = npt.NDArray[np.int8]
@@ -90,7 +90,7 @@ def threshold_w(power_w: Array) -> float | None:
     >>> threshold_w(400.0 + noise) is None
     True
     """
-    lo, hi = np.quantile(power_w, (0.002, 0.98))
+    lo, hi = (ranks.quantile(power_w, ratio) for ratio in (0.002, 0.98))
     if not hi > lo:
         return None
     clipped = np.clip(power_w, lo, hi)
@@ -164,7 +164,7 @@ def split(
     sample = _thinned(power_w)
     cut = threshold_w(sample)
     if cut is None:
-        at_rest = idle_w is not None and float(np.median(sample)) <= _limit_w(idle_w)
+        at_rest = idle_w is not None and ranks.median(sample) <= _limit_w(idle_w)
         states[:] = IDLE if at_rest or _unused(utilization_ratio, known) else BUSY
         return states
     low = power_w < cut
@@ -174,10 +174,10 @@ def split(
     keep = end - first >= STALL_READINGS
     first, end = first[keep], end[keep]
     bounds = list(zip(first.tolist(), end.tolist(), strict=True))
-    medians = np.array([np.median(power_w[a:b]) for a, b in bounds])
+    medians = np.array([ranks.median(power_w[a:b]) for a, b in bounds])
     durations: Array = np.asarray(seconds[np.minimum(end, n - 1)] - seconds[first], dtype=np.float64) * tick_s
     outer = (first == 0) | (end == n)
-    peak_w = float(np.quantile(sample, 0.98))
+    peak_w = ranks.quantile(sample, 0.98)
     limit_w = _limit_w(idle_w) if idle_w is not None else _idle_limit_w(medians, durations, outer, peak_w)
     for (a, b), median, lasts in zip(bounds, medians, durations, strict=True):
         if median <= limit_w:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, special
 
-from joulebook import autoregression
+from joulebook import autoregression, ranks
 from joulebook.findings import Estimate
 
 Array = npt.NDArray[np.float64]
@@ -67,7 +67,7 @@ def median(values: npt.ArrayLike) -> float:
     3.0
     """
     array = finite(values)
-    return float(np.median(array)) if array.size else math.nan
+    return ranks.median(array) if array.size else math.nan
 
 
 def mad(values: npt.ArrayLike) -> float:
@@ -79,7 +79,7 @@ def mad(values: npt.ArrayLike) -> float:
     1.483
     """
     array = finite(values)
-    return MAD_TO_SD * float(np.median(np.abs(array - np.median(array)))) if array.size else math.nan
+    return MAD_TO_SD * ranks.median(np.abs(array - ranks.median(array))) if array.size else math.nan
 
 
 def difference_sd(values: npt.ArrayLike) -> float:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from joulebook import stats, step_sums
+from joulebook import ranks, stats, step_sums
 from joulebook.step_sums import TILE
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ def median_step_s(stamp_s: Floats) -> float | None:
     step = np.diff(stamp_s)
     if step.size and not step.min() > 0:
         step = step[step > 0]
-    return float(np.median(step, overwrite_input=True)) if step.size else None
+    return ranks.median(step) if step.size else None
 
 
 def standard_deviation(values: Floats) -> float:

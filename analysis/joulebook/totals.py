@@ -10,6 +10,8 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
+from joulebook import ranks
+
 Floats = NDArray[np.float64]
 
 FRAME_COLUMNS: Final = ("device", "ts_utc", "power_w")
@@ -189,7 +191,7 @@ def median_step_s(devices: list[pl.DataFrame]) -> float:
     """Return the usual step between readings of one device [s], 0 where no device has two."""
     steps = [np.diff(d["ts_utc"].to_physical().to_numpy()) for d in in_time(devices)]
     together = np.concatenate(steps) if steps else np.zeros(0)
-    return float(np.median(together, overwrite_input=True)) / 1e6 if together.size else 0.0
+    return ranks.median(together) / 1e6 if together.size else 0.0
 
 
 def by_tick(devices: list[pl.DataFrame], ticks: list[NDArray[np.int64]]) -> pl.DataFrame:

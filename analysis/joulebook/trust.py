@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from joulebook import spikes, stats
+from joulebook import ranks, spikes, stats
 from joulebook.findings import Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -83,7 +83,7 @@ def _stuck(watts: Array) -> Mask:
         return out
     lengths = end - first
     chance = watts.size * tie ** (lengths - 1.0)
-    at_load = (watts[first] > np.quantile(watts, 0.98) / 2.0) | (stats.resolution(watts) < COARSE_STEP_W)
+    at_load = (watts[first] > ranks.quantile(watts, 0.98) / 2.0) | (stats.resolution(watts) < COARSE_STEP_W)
     alone = lengths[0] == watts.size
     found = (chance < STUCK_CHANCE) & (at_load | alone)
     for a, b in zip(first[found].tolist(), end[found].tolist(), strict=True):

@@ -10,9 +10,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import scipy
 
-from joulebook import distributions, qn, stats, totals
+from joulebook import distributions, qn, ranks, stats, totals
 from joulebook.findings import Estimate, Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -98,17 +97,23 @@ def band(cv_ratio: float) -> str:
     return next((word for limit, word in limits if cv_ratio <= limit), "high")
 
 
+def _theil_sen(values: Array, places: Array) -> float:
+    """Return the median of the slopes between all pairs; places increase."""
+    later = places[:, None] > places
+    return ranks.median((values[:, None] - values)[later] / (places[:, None] - places)[later])
+
+
 def _detrended(array: Array) -> Array:
     """Return residuals about the Theil-Sen line through block medians, which outliers do not tilt."""
     blocks = min(TREND_BLOCKS, array.size // 3)
     if blocks < 3:
-        return array - np.median(array)
+        return array - ranks.median(array)
     edges = np.linspace(0, array.size, blocks + 1).astype(np.int64)
-    medians = np.array([np.median(array[a:b]) for a, b in pairwise(edges)])
+    medians = np.array([ranks.median(array[a:b]) for a, b in pairwise(edges)])
     centers = (edges[:-1] + edges[1:] - 1) / 2.0
-    slope = float(scipy.stats.theilslopes(medians, centers)[0])
+    slope = _theil_sen(medians, centers)
     residual = array - slope * np.arange(array.size)
-    return np.asarray(residual - np.median(residual))
+    return np.asarray(residual - ranks.median(residual))
 
 
 def _effective_squares(kept: Array) -> float:

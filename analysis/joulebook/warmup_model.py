@@ -77,6 +77,11 @@ class Verdict:
 
 def robust(watts: Array) -> Array:
     """Replace readings far from the rolling median by it: short stalls and spikes say nothing about the level."""
+    if watts.size <= SCALE_READINGS:
+        center = rolling.median(watts, SMOOTHING_READINGS)
+        away = watts - center
+        scale = stats.mad(away)
+        return watts if scale == 0.0 else np.where(np.abs(away) > OUTLIER_MADS * scale, center, watts)
     scale = _usual_distance(watts)
     if scale == 0.0:
         return watts
@@ -89,9 +94,7 @@ def robust(watts: Array) -> Array:
 
 
 def _usual_distance(watts: Array) -> float:
-    """Return the scale of the distances from the rolling median; that of a long log from blocks all over it."""
-    if watts.size <= SCALE_READINGS:
-        return stats.mad(watts - rolling.median(watts, SMOOTHING_READINGS))
+    """Return the scale of the distances from the rolling median, from blocks all over a long log."""
     size = SCALE_READINGS // SCALE_BLOCKS
     blocks = [watts[a : a + size] for a in np.linspace(0, watts.size - size, SCALE_BLOCKS).astype(np.int64)]
     return stats.mad(np.concatenate([block - rolling.median(block, SMOOTHING_READINGS) for block in blocks]))
@@ -161,9 +164,7 @@ def judge(values: Array) -> Verdict:  # noqa: PLR0911
     bins = values.size
     if np.ptp(values) == 0.0:
         return Verdict(Kind.NONE, 0, "all readings are equal: the sensor may be stuck")
-    found = changepoints.find(values, penalty_factor=PENALTY_FACTOR)
-    starts = found.frame["first"].to_numpy().astype(np.int64)
-    means = found.frame["mean"].to_numpy()
+    starts, _, means, *_ = changepoints.levels(values, penalty_factor=PENALTY_FACTOR)
     segment = _walk_back(starts, means, bins)
     first = int(starts[segment])
     latest = LATEST_START_RATIO * bins
