@@ -59,17 +59,22 @@ def take(log: Log, adapter: Adapter, store: Store, source_id: int, count: tally.
 
 def _take_parts(log: Log, adapter: Adapter, store: Store, source_id: int, taken: Taken, progress: Progress) -> None:
     told = 0
-    for part in ahead(gathered(map(_in_file_order, adapter.parse(log)))):
-        taken.lines += part.lines
-        taken.channels.update({c.device: c for c in part.channels})
-        taken.version = taken.version or part.tool_version
-        taken.findings += part.findings
-        taken.rejects += _write(part, source_id, store)
+
+    def counted(part: Part) -> Part:
+        """Count the readings of a part where it is made: what is written waits for nothing else then."""
         if part.readings is not None and part.readings.height:
             taken.count.add(part.readings)
             taken.spans |= (
                 "span_s" in part.readings.columns and part.readings["span_s"].null_count() < part.readings.height
             )
+        return part
+
+    for part in ahead(map(counted, gathered(map(_in_file_order, adapter.parse(log))))):
+        taken.lines += part.lines
+        taken.channels.update({c.device: c for c in part.channels})
+        taken.version = taken.version or part.tool_version
+        taken.findings += part.findings
+        taken.rejects += _write(part, source_id, store)
         passed = log.passed.bytes
         progress(log.name, passed - told)
         told = passed
