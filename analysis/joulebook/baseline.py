@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -25,9 +25,6 @@ MIN_BLOCKS: Final = 4
 
 CV_LIMIT: Final = 0.25
 """Coefficient of variation above which a baseline is refused."""
-
-LONG_QUIET_S: Final = 600.0
-"""Quiet time after which a machine is at thermal rest [s]; less is a doubt."""
 
 LEVEL_TOLERANCE_RATIO: Final = 0.03
 """Stable segments, or quiet stretches, whose levels differ by more do not belong to one baseline."""
@@ -232,11 +229,22 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
         return _no_idle(f"no stretch outside of runs is quiet ({why})", rows, series.height)
     longest = rows.filter("used").select(((pl.col("end_utc") - pl.col("start_utc")).dt.total_seconds()).max()).item()
     findings = []
-    if longest < LONG_QUIET_S - 2.0 * quiet.GUARD_S:
+    if longest < quiet.LONG_QUIET_S - 2.0 * quiet.GUARD_S:
         text = f"The longest quiet stretch is {longest} s; ten minutes are needed to be sure of thermal rest."
         findings.append(Finding("short-idle", Severity.NOTE, "idle", text, {"quiet_s": longest}))
     usable = series.filter(pl.Series(trust.judge(series["power_w"].to_numpy(), subject="idle").usable))
-    return Baseline(window_mean(usable, rows), rows, tuple(findings))
+    return Baseline(_with_settling(window_mean(usable, rows), rows), rows, tuple(findings))
+
+
+def _with_settling(rest: Estimate, rows: pl.DataFrame) -> Estimate:
+    """Let the interval reach half the way to quiet power soon after work: during work it lies somewhere between."""
+    soon = rows.filter(pl.col("reason") == quiet.SETTLING)["mean_w"]
+    if rest.value is None or rest.half_width is None or soon.is_empty():
+        return rest
+    other = max(soon, key=lambda mean_w: abs(mean_w - rest.value))
+    half = max(rest.half_width, abs(other - rest.value) / 2.0)
+    reason = f"{rest.reason}; " * bool(rest.reason) + f"soon after work the quiet machine drew {other:.6g} W"
+    return replace(rest, lo=rest.value - half, hi=rest.value + half, reason=reason)
 
 
 def _no_idle(reason: str, frame: pl.DataFrame, n: int) -> Baseline:

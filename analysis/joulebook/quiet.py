@@ -30,6 +30,12 @@ BUSY_UTILIZATION_RATIO: Final = 0.05
 DRIFT_RATIO: Final = 0.03
 """Change of power within a stretch above which the machine is still warming or cooling."""
 
+LONG_QUIET_S: Final = 600.0
+"""Quiet time after which a machine is at thermal rest [s], and that such rest has to last to be preferred."""
+
+SETTLING: Final = "soon after work, while another stretch is at thermal rest"
+"""Why a quiet stretch is not used though nothing else speaks against it."""
+
 
 _STAMP: Final = pl.Datetime("us", "UTC")
 EMPTY: Final = pl.DataFrame(
@@ -144,7 +150,26 @@ def stretches(series: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> pl.D
     if not isinstance(lowest, float):
         return rows
     above = pl.col("used") & (pl.col("mean_w") > lowest * (1.0 + LEVEL_TOLERANCE_RATIO))
-    return _drop(rows, above, f"above the lowest level, {lowest:.6g} W")
+    return _rested(series, _drop(rows, above, f"above the lowest level, {lowest:.6g} W"), known)
+
+
+def _rested(series: pl.DataFrame, rows: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """Keep only thermal rest where there is enough of it: fans and leakage follow the last load for minutes."""
+    ends = runs.select(hot_until=pl.col("end_utc").dt.cast_time_unit("us")).sort("hot_until")
+    before = rows.with_row_index("row").sort("start_utc").join_asof(ends, left_on="start_utc", right_on="hot_until")
+    calm = before.sort("row").select(
+        pl.max_horizontal("start_utc", pl.col("hot_until") + timedelta(seconds=LONG_QUIET_S)).alias("calm_utc")
+    )
+    rows = rows.with_columns(calm)
+    lasts = (pl.col("end_utc") - pl.col("calm_utc")).dt.total_microseconds() / 1e6
+    rested = pl.col("used") & (lasts >= LONG_QUIET_S - 2.0 * GUARD_S)
+    if not rows.select(rested.any()).item():
+        return rows.drop("calm_utc")
+    rows = _drop(rows, ~rested & pl.col("used"), SETTLING)
+    cut = rows.with_columns(start_utc=pl.when("used").then("calm_utc").otherwise("start_utc")).drop("calm_utc")
+    parts = [series["power_w"].filter(pl.Series(totals.inside(series["ts_utc"], cut[k]))) for k in range(cut.height)]
+    means = pl.Series([part.mean() for part in parts], dtype=pl.Float64)
+    return cut.with_columns(n=pl.Series([part.len() for part in parts], dtype=pl.Int64), mean_w=means)
 
 
 def _drop(rows: pl.DataFrame, which: pl.Expr, reason: str) -> pl.DataFrame:

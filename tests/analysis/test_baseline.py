@@ -71,13 +71,31 @@ def test_a_stuck_tail_is_never_the_baseline():
 
 def test_idle_from_both_sides_of_a_run():
     power = pl.concat(
-        [frame([60, 500, 60], [700, 800, 700], device=d, seed=s) for s, d in enumerate(("gpu:0", "gpu:1"))]
+        [frame([60, 500, 60], [500, 800, 500], device=d, seed=s) for s, d in enumerate(("gpu:0", "gpu:1"))]
     )
-    found = baseline.idle(power, runs=window(700, 1500))
+    found = baseline.idle(power, runs=window(500, 1300))
     assert found.frame["used"].to_list() == [True, True]
     assert found.estimate.lo < 120.0 < found.estimate.hi
     assert found.estimate.value == pytest.approx(120.0, abs=0.5)
     assert baseline.idle(power).estimate.value == pytest.approx(120.0, abs=0.5)
+
+
+def test_rest_before_a_run_counts_and_quiet_after_it_widens():
+    rest = baseline.idle(frame([400, 1000, 404], [700, 800, 700]), runs=window(700, 1500)).estimate
+    assert rest.value == pytest.approx(400.0, abs=0.3)
+    assert rest.hi == pytest.approx(402.0, abs=0.3)
+    assert "soon after work" in rest.reason
+
+
+def test_long_after_a_run_the_machine_is_at_rest_again():
+    found = baseline.idle(frame([400, 1000, 404, 402], [700, 800, 600, 900]), runs=window(700, 1500))
+    assert found.estimate.value == pytest.approx((400.0 * 695 + 402.0 * 900) / 1595, abs=0.3)
+
+
+def test_too_short_a_rest_is_no_better_than_quiet_after_a_run():
+    short = baseline.idle(frame([400, 1000, 404], [400, 800, 400]), runs=window(400, 1200))
+    assert short.frame["used"].to_list() == [True, True]
+    assert short.estimate.value == pytest.approx(402.0, abs=0.3)
 
 
 def test_a_log_that_is_under_load_all_along_has_no_idle():
