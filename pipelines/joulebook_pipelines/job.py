@@ -6,12 +6,16 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
-from joulebook_pipelines import notebooks, report
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.run import Result, Told, analyse
 from joulebook_pipelines.store import Store, open_store
+
+SLOW_TO_LOAD = ("joulebook_pipelines.report", "joulebook_pipelines.notebooks")
+"""Pictures and the notebook machinery take two seconds to load, which a run with nothing new has no need of."""
 
 
 def run(study: Study, out: Path, told: Told | None = None) -> Result:
@@ -29,8 +33,10 @@ def run(study: Study, out: Path, told: Told | None = None) -> Result:
     told = told or Told()
     # Notebooks run in their own folder, so a relative path would not lead back to the store.
     out = out.resolve()
-    result = analyse(study, out, told)
     report_file = out / "report.html"
+    if not report_file.is_file():
+        Thread(target=lambda: [import_module(name) for name in SLOW_TO_LOAD]).start()
+    result = analyse(study, out, told)
     if result.worked or not report_file.is_file() or not (out / "report.json").is_file():
         with open_store(result.store) as store:
             _render(store, result.store, report_file, told)
@@ -39,6 +45,8 @@ def run(study: Study, out: Path, told: Told | None = None) -> Result:
 
 def _render(store: Store, path: Path, report_file: Path, told: Told) -> None:
     """Execute the notebooks and, while their kernels work, draw the report; its last section asks for them."""
+    from joulebook_pipelines import notebooks, report  # noqa: PLC0415 (see SLOW_TO_LOAD)
+
     folder, names = report_file.parent / "notebooks", notebooks.applicable(store)
     told.step(f"notebooks {', '.join(names)}")
     with ThreadPoolExecutor(1) as beside:
@@ -51,6 +59,8 @@ def _render(store: Store, path: Path, report_file: Path, told: Told) -> None:
 
 def _books(running: Future[list[Path]], folder: Path, told: Told) -> Iterator[Path]:
     """Yield the executed notebooks; one that fails is told and must not keep the report from being written."""
+    from joulebook_pipelines import notebooks  # noqa: PLC0415 (see SLOW_TO_LOAD)
+
     try:
         yield from running.result()
     except notebooks.NotebookError as error:
