@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, phase_log, stamps, table, work
+from joulebook_pipelines.logs import dialect, phase_log, phase_pairs, stamps, table, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "phase log"
@@ -77,7 +76,7 @@ def _parse(log: Log) -> Iterator[Part]:
     samples = [_cells(line, separator)[0] for line in log.head.lines[:100]]
     form = work.stamp_form(log, [s for s in samples if _STAMP.match(s)])
     clock = work.clock_of(log, form)
-    pairs = _Pairs()
+    pairs = phase_pairs.Pairs()
     for block in log.blocks():
         numbers = range(block.first_line, block.first_line + block.count)
         raw = pl.DataFrame({"line": numbers, "raw": block.lines}, schema={"line": pl.Int64, "raw": pl.String})
@@ -90,8 +89,10 @@ def _parse(log: Log) -> Iterator[Part]:
             stamp=pl.Series([c[0] for c in cells], dtype=pl.String),
         )
         naive = told.select(stamps.parse(pl.col("stamp"), form).alias("at")).to_series()
-        for row in told.with_columns(clock.to_utc(naive)).select("line", "raw", "event", "at").iter_rows():
-            pairs.add(*row)  # events are few
+        for line, text, event, at in (
+            told.with_columns(clock.to_utc(naive)).select("line", "raw", "event", "at").iter_rows()
+        ):
+            pairs.add(line, text, _told(event), at)  # events are few
         yield Part(lines=block.count)
     odd = pl.DataFrame(
         sorted(pairs.alone()), schema={"line": pl.Int64, "raw": pl.String, "rule": pl.String}, orient="row"
@@ -102,32 +103,10 @@ def _parse(log: Log) -> Iterator[Part]:
     )  # fmt: skip
 
 
-class _Pairs:
-    """Joins the events of each phase, the end to the last begin before it."""
-
-    def __init__(self) -> None:
-        self.phases: list[tuple[str, str, datetime, datetime]] = []
-        self._open: dict[str, list[tuple[datetime, int, str]]] = {}
-        self._odd: list[tuple[int, str, str]] = []
-
-    def add(self, line: int, raw: str, event: str | None, at: datetime | None) -> None:
-        """Take in a line."""
-        match = _EVENT.match(event or "")
-        if at is None:
-            self._odd.append((line, raw, "no-such-time"))
-        elif match is None:
-            self._odd.append((line, raw, "no-begin-or-end"))
-        elif match[2] in _BEGINS:
-            self._open.setdefault(match[1], []).append((at, line, raw))
-        elif self._open.get(match[1]) and self._open[match[1]][-1][0] < at:
-            self.phases.append(("", phase_log.word(match[1]), self._open[match[1]].pop()[0], at))
-        else:
-            self._odd.append((line, raw, "end-without-begin"))
-
-    def alone(self) -> list[tuple[int, str, str]]:
-        """Return the lines that belong to no phase."""
-        left = [(line, raw, "begin-without-end") for opened in self._open.values() for _, line, raw in opened]
-        return self._odd + left
+def _told(event: str | None) -> tuple[str, bool] | None:
+    """Return the phase of an event and whether it begins there."""
+    match = _EVENT.match(event or "")
+    return None if match is None else (match[1], match[2] in _BEGINS)
 
 
 ADAPTER = Adapter(

@@ -98,6 +98,9 @@ FORMS = (
 """Lines as torchtitan's metrics, DeepSpeed's step reports, NeMo 2's progress printer and others write them; the last form is that of
 own loops: a time, the number of the step and its loss in one line."""
 
+_COUNTS = re.compile(r"(?i)step|iter|num_updates")
+"""What every line about a step holds: most lines of most files need no second look."""
+
 COLOURS = r"\x1b\[[0-9;]*m"
 """What a terminal shows in colours stands so in a file."""
 
@@ -111,5 +114,5 @@ def find(head: Head) -> Form | None:
     >>> find(Head("train.log", line, "utf-8", True)).framework
     'torchtitan'
     """
-    lines = [re.sub(COLOURS, "", line) for line in head.lines]
+    lines = [re.sub(COLOURS, "", line) for line in head.lines if _COUNTS.search(line)]
     return next((f for f in FORMS if any(map(f.tells, lines))), None)
