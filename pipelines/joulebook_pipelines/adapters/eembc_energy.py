@@ -21,7 +21,11 @@ _OTHER = r"\bEnergy/Inf"
 
 
 def _sniff(head: Head) -> bool:
-    return re.search(_WINDOW, head.text) is not None and re.search(_ENERGY, head.text) is not None
+    return (
+        "Energy data for window" in head.text
+        and re.search(_WINDOW, head.text) is not None
+        and re.search(_ENERGY, head.text) is not None
+    )
 
 
 def _parse(log: Log) -> Iterator[Part]:

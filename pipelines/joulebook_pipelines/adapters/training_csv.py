@@ -50,7 +50,11 @@ def _parse(log: Log) -> Iterator[Part]:
     if "end_utc" in names:
         at = found.titles.index(names["end_utc"])
         rows = [dialect.split_line(line, found.separator) for line in log.head.lines[found.first_line - 1 :][:200]]
-        form = work.stamp_form(log, [r[at] for r in rows if len(r) == len(found.titles) and r[at]])
+        samples = [r[at] for r in rows if len(r) == len(found.titles) and r[at]]
+        if work.are_durations(samples) and "step_time_s" not in names:
+            names["step_time_s"], columns["step_time_s"] = names.pop("end_utc"), columns.pop("end_utc")
+        else:
+            form = work.stamp_form(log, samples)
     collected, cards = work.Steps(log, names, form), wandb_system.System(log, found.titles, form)
     columns |= {n: found.names[found.titles.index(n)] for n in cards.known}
     for block in log.blocks():

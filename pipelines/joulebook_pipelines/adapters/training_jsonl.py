@@ -1,4 +1,4 @@
-"""Training logs as JSON lines: one object a step with its time, and what it knows of tokens, loss and batch size."""
+"""Training logs as JSON lines or a JSON list: one object a step with its time, and what it knows of tokens, loss and batch size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import step_names, table, wandb_system, work
+from joulebook_pipelines.logs import step_documents, step_names, table, wandb_system, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LOOKED_AT = 50
@@ -46,17 +46,30 @@ def _names(head: Head) -> dict[str, str]:
 
 
 def _sniff(head: Head) -> bool:
-    return head.text.lstrip().startswith("{") and step_names.tells_of_steps(_names(head))
+    if head.text.lstrip().startswith("{") and step_names.tells_of_steps(_names(head)):
+        return True
+    # The Trainer's state has its own reader.
+    return (
+        head.text.lstrip()[:1] in {"{", "["}
+        and '"log_history"' not in head.text
+        and bool(step_documents.names(head.text))
+    )
 
 
 def _parse(log: Log) -> Iterator[Part]:
     names = _names(log.head)
+    if not step_names.tells_of_steps(names) and (known := step_documents.names(log.head.text)):
+        yield from step_documents.parse(log, known)
+        return
     if not names:
         raise LogRefusedError(f"{log.name}:1: is not a JSON object with a step and its loss, tokens or batch size")
     form = None
     if "end_utc" in names:
         told = [str(o[names["end_utc"]]) for o in _objects(log.head, 100) if o.get(names["end_utc"]) is not None]
-        form = work.stamp_form(log, told)
+        if work.are_durations(told) and "step_time_s" not in names:
+            names["step_time_s"] = names.pop("end_utc")
+        else:
+            form = work.stamp_form(log, told)
     collected, cards = work.Steps(log, names, form), wandb_system.System(log, _plain(log.head), form)
     for block in log.blocks():
         raw, rejects = _split(block, names | {n: n for n in cards.known})
@@ -95,7 +108,7 @@ def _field(name: str) -> pl.Expr:
 
 ADAPTER = Adapter(
     name="training-jsonl",
-    title="training loops that log JSON lines (time, run, step, loss, tokens, batch size …), W&B history as JSON lines",
+    title="training loops that log JSON (time, run, step, loss, tokens, batch size …), a line or a list; W&B and Keras histories",
     yields="runs, steps with tokens, loss, batch size and learning rate; cards as W&B samples them",
     sniff=_sniff,
     parse=_parse,

@@ -34,6 +34,12 @@ def _of_table(head: Head) -> str:
     times = [t for t, m in meant if m.role in _TIMES]
     powers = [t for t, m in meant if m.quantity in _MEASURED]
     begins = f"no adapter knows this format: it is a table of {len(found)} columns ({_some(found)})"
+    losses = [t for t in found if "loss" in t.lower()]
+    if losses and any(t.strip().lower() in {"epoch", "step", "iter", "iteration"} for t in found):
+        return (
+            f"{begins} of a training, whose losses ({_some(losses)}) are none that a step has as a whole (loss, train_loss) and numbers; "
+            "name the run in [[run]] with start and end, and leave the file out of the study"
+        )
     if powers and not times:
         return (
             f'{begins} with {_some(powers)}, but no title names a time. If a column is one, name it: columns = {{ time = "…", '
@@ -73,6 +79,11 @@ def _of_text(head: Head) -> str:
     """Return what a text without a table holds."""
     lines = [(i, line) for i, line in enumerate(head.lines[:ROWS], 1) if line.strip()]
     first = lines[0][1].strip()[:100] if lines else ""
+    if re.match(r"(?:client|ptd-server) \d{4}-\d\d-\d\d ", first):
+        return (
+            "holds the messages of MLPerf's power client or server; client.json and server.json beside it have the phases, the log of "
+            "PTDaemon the power: leave it out of the study"
+        )
     watts = [(i, line.strip()[:80]) for i, line in lines if _WATTS.search(line) or _KEYED.search(line)]
     begins = f"no adapter knows this format (it begins {first!r})"
     if watts:

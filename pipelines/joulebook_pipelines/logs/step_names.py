@@ -19,7 +19,7 @@ NAMES = {
     "samples": ("samples", "num_samples", "examples"),
     "loss": (
         "loss", "train_loss", "train/loss", "lm_loss", "lm loss", "training_loss", "train_loss_step", "train/loss_step",
-        "loss/train", "training/loss", "epoch_loss",
+        "loss/train", "training/loss", "epoch_loss", "total_loss",
     ),
     "batch_size": ("batch_size", "global_batch_size", "global batch size", "train_batch_size", "train/batch_size", "batch-size"),
     "learning_rate": (

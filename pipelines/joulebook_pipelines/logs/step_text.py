@@ -139,10 +139,10 @@ def _of_numbers(log: Log, form: Form) -> tuple[Finding, ...]:
     """Say that the numbers of the steps are the log's order alone, where they are."""
     if form.numbering != "order":
         return ()
+    where = " trainer_state.json of the checkpoint has the numbers." if form.framework.startswith("Hugging") else ""
     return (Finding(
         "steps-numbered-by-line", Severity.NOTE, log.name,
-        "The lines tell no number of their step; they are numbered from 1 in the order of the file. trainer_state.json of the checkpoint "
-        "has the numbers.",
+        f"The lines tell no number of their step; they are numbered from 1 in the order of the file.{where}",
     ),)  # fmt: skip
 
 

@@ -15,17 +15,18 @@ _NUMBER = r"'?([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf))\b"
 _MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _ISO = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 _STAMP = (
-    rf"({_ISO}|\b\d\d/\d\d \d\d:\d\d:\d\d|\b{_MONTHS}\s+\d\d? \d\d:\d\d:\d\d|^[IWEF]\d{{4}} \d\d:\d\d:\d\d(?:\.\d+)?)"
+    rf"({_ISO}|\b\d\d?/\d\d?/\d{{4}} \d\d:\d\d:\d\d|\b\d\d/\d\d \d\d:\d\d:\d\d|\b{_MONTHS}\s+\d\d? \d\d:\d\d:\d\d"
+    r"|^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)"
 )
 """ISO; without a year as detectron2, syslog and glog write it."""
 
 _TIME = ("end_utc", "time", _STAMP)
-_NAMED = r"\b(?:(?:train(?:ing)?|avg|average|mean|total|running|epoch|batch|lm|ce)[ _/-]?)?loss\b"
+_NAMED = r"\b(?:(?:train(?:ing)?|avg|average|mean|total|running|epoch|batch|lm|ce)[ _/-]?)?loss(?: train)?\b"
 _LOSS = ("loss", "loss", rf"(?i){_NAMED}\W{{0,3}}?{_NUMBER}")
 _LR = ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[ _]rate)\b\W{{0,3}}?{_NUMBER}")
 _EPOCH = r"(?i)\bepochs?\b\W{0,3}(\d+)"
 _OF_EVALUATION = r"(?i)\b(?:val|valid|validation|eval|evaluation|test|testing)\b"
-_EVALUATED = rf"(?i)\b(?:val|valid|validation|eval|evaluation|test)(?:[ _/-][a-z@\d]+)*\W{{0,3}}?{_NUMBER}%?"
+_EVALUATED = rf"(?i)\b(?:val|valid|validation|eval|evaluation|test)(?:[ _/-][a-z@\d]+)*\W{{0,3}}?(?:{_NUMBER}%?|n/a)"
 """What a line of an epoch tells of its evaluation."""
 
 _WATTS = r"|\d\s?[mk]?W(?:atts?)?\b"
@@ -74,12 +75,16 @@ FORMS = (
         ("epoch", r"\bTrain: (\d+) \["), ("at", r"\bTrain: \d+ \[\s*(\d+)/"), ("of", r"\bTrain: \d+ \[\s*\d+/(\d+)"),
     )),
     Form("ImageNet example", r"\b(?:Epoch|Train):\s*\[\s*\d+(?:/\d+)?\]\s*\[\s*\d+/\d+\].*\b[Ll]oss[\s:]", (
-        _TIME, ("loss", "Loss", rf"\b[Ll]oss[\s:]+{_NUMBER}"), ("learning_rate", "lr", rf"\b(?:lr|LR)[\s:]+{_NUMBER}"),
+        _TIME, ("loss", "Loss", rf"\b[Ll]oss[\s:]+{_NUMBER}"), _LR,
         ("step_time_s", "Time", rf"\b[Tt]ime[\s:]+{_NUMBER}"),
     ), numbering="in-epoch", places=_PLACE),
     Form("Keras", r"^\W*\d+/\d+ (?:\[=+\] )?[-━ ]*\d+m?s\b.*\bloss: ", (
         _TIME, ("loss", "loss", rf"\bloss: {_NUMBER}"),
     ), numbering="heading", places=(("at", r"^\W*(\d+)/\d+ "), ("of", r"^\W*\d+/(\d+) ")), heading=r"^\W*Epoch (\d+)/\d+\W*$"),
+    Form("NeMo's bar", r"\breduced_train_loss=.*\bglobal_step=", (
+        _TIME, ("step", "global_step", r"\bglobal_step=(\d+)"), ("loss", "reduced_train_loss", rf"\breduced_train_loss={_NUMBER}"),
+        ("step_time_s", "train_step_timing in s", rf"\btrain_step_timing in s={_NUMBER}"),
+    )),
     Form("progress bar", r"\d%\|.*\|\s*\d+/\d+ \[.*\b(?:train[_/])?loss(?:_step)?=", (
         _TIME, ("loss", "loss", rf"\b(?:train[_/])?loss(?:_step)?={_NUMBER}"),
     ), _OF_EVALUATION, numbering="bar", places=(
@@ -87,6 +92,8 @@ FORMS = (
     )),
     Form("own loop, by batches", rf"(?i)\bepoch\b\W{{0,3}}\d+.*{_BATCH}\d+\s*(?:/|of)\s*\d+.*{_NAMED}\W{{0,3}}?{_NUMBER}",
         (_TIME, _LOSS, _LR), _OF_EVALUATION + _WATTS, numbering="in-epoch", places=_OWN_PLACE, cut=_EVALUATED),
+    Form("own loop, by batches without their count", rf"(?i)\bepoch\b\W{{0,3}}\d+.*{_BATCH}\d+\b.*{_NAMED}\W{{0,3}}?{_NUMBER}",
+        (_TIME, _LOSS, _LR), rf"{_OF_EVALUATION}{_WATTS}|(?i:\b(?:global[ _])?steps?\b)", numbering="order", cut=_EVALUATED),
     Form("own loop, by steps", rf"(?i)\b(?:step|iteration|iter)s?\b\W{{0,3}}\d+\b.*{_NAMED}\W{{0,3}}?{_NUMBER}", (
         _TIME, ("step", "step", r"(?i)\b(?:step|iteration|iter)s?\b\W{0,3}(\d+)"), _LOSS, _LR,
     ), _OF_EVALUATION + _WATTS, cut=_EVALUATED),
@@ -112,7 +119,8 @@ def find(head: Head) -> Form | None:
     >>> find(Head("train.log", line + chr(10) + line, "utf-8", True)).framework
     'Hugging Face Trainer'
     """
-    if "loss" not in head.text.lower():
+    text = head.text.lstrip()
+    if "loss" not in text.lower() or re.match(r"\{\s*\"|\[\s*\{", text):  # JSON has its own reader
         return None
     lines = [line for line in (re.sub(COLOURS, "", x) for x in head.lines) if "loss" in line.lower()]
     return next((f for f in FORMS if sum(map(f.tells, lines[:LOOKED_AT])) >= LEAST_LINES), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -22,6 +23,9 @@ STEP_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "run_id": pl.String, "step": pl.Int64, "start_utc": pl.Datetime("us", "UTC"), "end_utc": pl.Datetime("us", "UTC"),
     "tokens": pl.Float64, "loss": pl.Float64, "batch_size": pl.Float64, "learning_rate": pl.Float64,
 }  # fmt: skip
+
+FALLS_OF_DURATIONS = 0.05
+"""Share of lines before which a clock is not ahead: a restart sets it back once, durations are now longer, now shorter."""
 
 SURELY_CUMULATIVE = 5
 """Token counts that rise by the same amount in this many steps in a row, from that amount on, count from the start."""
@@ -56,6 +60,21 @@ def stamp_form(log: Log, samples: Sequence[str]) -> stamps.StampForm:
             "utc_offset_s"
         )
     return form
+
+
+def are_durations(samples: Sequence[str]) -> bool:
+    """Tell whether what is called a time is how long each step took: small numbers that do not grow.
+
+    Examples
+    --------
+    >>> are_durations(["0.52", "0.51", "0.52"]), are_durations(["0.5", "1.0", "1.5"]), are_durations(["1793610010", "1793610009"])
+    (True, False, False)
+    """
+    if len(samples) < 2 or not all(_NUMBER.match(s.strip()) for s in samples):
+        return False
+    values = [float(s) for s in samples]
+    falls = sum(b <= a for a, b in itertools.pairwise(values))
+    return max(values) < stamps.EPOCH_2000_S and falls > FALLS_OF_DURATIONS * (len(values) - 1)
 
 
 def clock_of(log: Log, form: stamps.StampForm) -> stamps.Localiser:
