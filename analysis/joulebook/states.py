@@ -162,14 +162,16 @@ def split(
     states = np.full(n, BUSY)
     known = None if utilization_ratio is None else np.isfinite(utilization_ratio)
     sample = _thinned(power_w)
+    # Where utilisation says that there is work, low power is a lighter load or an edge, not a dip.
+    working = None if utilization_ratio is None else utilization_ratio > STALL_UTILIZATION_RATIO
     cut = threshold_w(sample)
+    if cut is None and working is not None and known is not None:
+        cut = _dip_w(power_w, working & known, ~working & known)
     if cut is None:
         at_rest = idle_w is not None and ranks.median(sample) <= _limit_w(idle_w)
         states[:] = IDLE if at_rest or _unused(utilization_ratio, known) else BUSY
         return states
     low = power_w < cut
-    # Where utilisation says that there is work, low power is a lighter load or an edge, not a dip.
-    working = None if utilization_ratio is None else utilization_ratio > STALL_UTILIZATION_RATIO
     first, end = trust.runs(low if working is None else low & ~working)
     keep = end - first >= STALL_READINGS
     first, end = first[keep], end[keep]
@@ -186,6 +188,15 @@ def split(
         elif lasts <= STALL_MAX_S or (known is not None and known[a:b].all()):
             states[a:b] = STALL
     return _with_edges(states, low)
+
+
+def _dip_w(power_w: Array, working: npt.NDArray[np.bool_], resting: npt.NDArray[np.bool_]) -> float | None:
+    """Return the power below which utilisation's dips lie, where power alone is spread too far by its own phases."""
+    if not working.any() or not resting.any():
+        return None
+    cut = LOWER_LEVEL_RATIO * ranks.median(power_w[working])
+    first, end = trust.runs(resting & (power_w < cut))
+    return cut if bool((end - first >= STALL_READINGS).any()) else None
 
 
 def _unused(utilization_ratio: Array | None, known: npt.NDArray[np.bool_] | None) -> bool:

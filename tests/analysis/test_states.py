@@ -30,6 +30,17 @@ def test_utilisation_overrules_power():
     assert split([60, 500, 200, 500], [200, 100, 50, 100], load=[0, 1, 0.0, 1]) == [0, 2, 1, 2]
 
 
+def test_utilisation_shows_stalls_among_phases_that_power_resolves():
+    step, used = [470.0, 530.0, 340.0, 400.0], [0.97, 0.97, 0.7, 0.7]
+    levels, load = step * 20 + [215.0] + step * 20, used * 20 + [0.05] + used * 20
+    lengths = [3, 4, 1, 1] * 20 + [8] + [3, 4, 1, 1] * 20
+    assert states.threshold_w(np.repeat(levels, lengths)) is None
+    assert split(levels, lengths, load=load) == [2] * 80 + [1] + [2] * 80
+    assert split(levels, lengths) == [2] * 161
+    lighter = [350.0 if level == 215.0 else level for level in levels]
+    assert split(lighter, lengths, load=load) == [2] * 161
+
+
 def test_a_long_lighter_load_is_not_a_stall_by_power_alone():
     assert split([60, 500, 200, 500], [200, 100, 300, 100]) == [0, 2, 2, 2]
 
