@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import stats
+from joulebook import stats, totals
 from joulebook.findings import Estimate, Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -108,16 +108,14 @@ def explained_shares(correlation: npt.ArrayLike) -> Array:
 
 def _binned(readings: pl.DataFrame, target: str, names: Sequence[str], bin_s: float) -> Array:
     """Return the bin means of target and drivers, bins with a missing one left out; devices are put end to end."""
-    keys = ["device"] if "device" in readings.columns else []
     every = f"{round(bin_s * 1e6)}us"
-    frame = (
-        readings.select(*keys, "ts_utc", target, *names)
-        .sort(*keys, "ts_utc")
-        .group_by_dynamic("ts_utc", every=every, group_by=keys or None)
-        .agg(pl.col(target, *names).mean())
-        .drop_nulls()
-    )
-    return np.asarray(frame.select(target, *names).to_numpy(), dtype=np.float64)
+    devices = [rows for _, rows in totals.by_device(readings)] if "device" in readings.columns else [readings]
+    means = [
+        rows.select("ts_utc", target, *names).group_by_dynamic("ts_utc", every=every).agg(pl.col(target, *names).mean())
+        for rows in totals.in_time(devices)
+    ]
+    whole = pl.concat([m.select(target, *names) for m in means]).drop_nulls()
+    return np.asarray(whole.to_numpy(), dtype=np.float64)
 
 
 def _correlation_time(values: Array) -> int:

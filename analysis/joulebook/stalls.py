@@ -154,9 +154,11 @@ def _too_short(watts: Floats, below: NDArray[np.bool_], busy_w: float, period: f
 
 def _ticks(power: pl.DataFrame) -> tuple[pl.DataFrame, float]:
     """Sum devices tick by tick; ticks that lack a device are left out."""
-    if "utilization_ratio" not in power.columns:
-        power = power.with_columns(utilization_ratio=pl.lit(None, pl.Float64))
-    kept = power.filter(pl.col("power_w").is_finite())
+    load = pl.col("utilization_ratio") if "utilization_ratio" in power.columns else pl.lit(None, pl.Float64)
+    power = power.select("device", "ts_utc", "power_w", load.alias("utilization_ratio"))
+    finite = power["power_w"].is_finite()
+    # A filter would write out the name of a device for every reading.
+    kept = power if finite.null_count() == 0 and finite.all() else power.filter(finite)
     devices = totals.in_time([rows for _, rows in totals.by_device(kept)])
     period = totals.median_step_s(devices)
     if period <= 0:
