@@ -104,6 +104,7 @@ class Kernel:
             papermill.execute_notebook(
                 str(source), str(out), parameters, kernel_name="python3", language="python", progress_bar=False,
                 execution_timeout=CELL_SECONDS, km=self._manager,
+                request_save_on_cell_execute=False,  # at the end, or where a cell fails: once a cell takes as long as the cells
                 # where the kernel starts; papermill's cwd would move this whole process, and with it the notebooks beside
                 resources={"metadata": {"path": str(out.parent)}},
                 extra_arguments=["--IPKernelApp.log_level=50"],  # its warnings, and an error at each end, go to the terminal otherwise
