@@ -42,7 +42,8 @@ def _work(context: Context) -> Numbers:
     found: list[pl.DataFrame] = []
     with ThreadPoolExecutor(THREADS) as pool:
         for run in context.runs():
-            for begun in [_begin(pool, context, run, scope) for scope in context.scopes(run.run_id)]:
+            steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
+            for begun in [_begin(pool, context, run, scope, steps) for scope in context.scopes(run.run_id)]:
                 numbers.find(run.run_id, begun.notes)
                 if begun.whole is not None:
                     _tell(run, begun.scope, begun.whole.result(), numbers)
@@ -53,14 +54,13 @@ def _work(context: Context) -> Numbers:
     return numbers
 
 
-def _begin(pool: Executor, context: Context, run: Run, scope: str) -> _Begun:
+def _begin(pool: Executor, context: Context, run: Run, scope: str, steps: pl.DataFrame) -> _Begun:
     """Read a run, and let the whole of it and each of its devices be worked on side by side."""
     power, notes = shape.seen(context, run, scope)
     if shape.moments(power) < LEAST_READINGS or not power["span_s"].null_count():
         return _Begun(scope, (*notes, _too_short(run, scope, power.height)) if power.height else notes)
     idle = context.number(run.run_id, scope, "idle_power_w")
     idle_w = None if idle is None else idle.value
-    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
     whole = pool.submit(_whole, power, steps, context.study.general.warmup_steps, scope, idle_w)
     parts = totals.by_device(power)
     own_w = None if idle_w is None else idle_w / len(parts)
