@@ -191,6 +191,10 @@ def _alike(rivals: list[Fit], share: Callable[[Fit], float], found: Candidates, 
         other = max(others, key=share)
         if min(best.n, other.n) * (share(best) - share(other)) < LEAST_LEAD:
             return f"ambiguous: a shift of {other.shift_s - best.shift_s:+.1f} s fits as well"
+        # what the past foretells, and what the other log does, may point to different shifts
+        plainer = max(others, key=align_trials.plain)
+        if min(best.n, plainer.n) * (align_trials.plain(plainer) - align_trials.plain(best)) > LEAST_LEAD:
+            return f"ambiguous: a shift of {plainer.shift_s - best.shift_s:+.1f} s leaves less of the log unexplained"
     alike = sum(share(f) > RIVAL_SHARE * share(best) for f in others)
     if alike >= (1 if found.rivals > MANY_RIVALS else 2) and found.rivals > MOST_RIVALS:
         return f"periodic: {found.rivals} other shifts fit nearly as well"
