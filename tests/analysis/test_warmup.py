@@ -71,6 +71,16 @@ def test_stalls_and_spikes_do_not_end_steady_state():
     assert warmup.detect(frame(watts)).kind is warmup.Kind.STEADY
 
 
+def test_an_approach_ends_where_it_is_within_the_tolerance_though_power_wanders():
+    t = np.arange(2400.0)
+    for constant in (25.0, 40.0, 53.0):
+        # 0.75 of the level missing at first: within 1 % after ln 75 = 4.3 time constants.
+        for seed in range(3, 8):
+            wander = lfilter([1.0], [1.0, -0.99], np.random.default_rng(seed).normal(0.0, 0.7e-3, 3400))[1000:]
+            watts = 440.0 * (1.0 - 0.75 * np.exp(-t / constant)) * (1.0 + wander) + noise(2400, seed)
+            assert 2.5 < warmup.detect(frame(watts)).warmup_s.value / constant < 5.0
+
+
 def test_known_steps_are_dropped():
     power = frame(300.0 + noise(1200, 6))
     ends = [START + timedelta(seconds=5.0 * (k + 1)) for k in range(200)]
