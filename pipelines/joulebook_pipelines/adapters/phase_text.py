@@ -24,6 +24,7 @@ _END = re.compile(
 _END_BEFORE = re.compile(
     rf"(?i)(?:^|[\s\]:|'\"-])(?:finished|completed|ending|ended|stopping|stopped) (?:the )?{_NAME}{_TAIL}"
 )
+_VERB = re.compile(r"(?i)start|begin|complet|finish|done|ended|ending|stop")
 _LEVEL = re.compile(r"\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|NOTICE|CRITICAL)\b:?")
 _POWER = re.compile(r"\d\s?[mk]?W(?:atts?)?\b")
 
@@ -37,8 +38,7 @@ _KNOWN = re.compile(
 
 def _event(line: str) -> tuple[str, str, bool] | None:
     """Return stamp and name of what a line says to begin or to end, and whether it begins."""
-    stamp = re.search(_STAMP, line)
-    if stamp is None:
+    if _VERB.search(line) is None or (stamp := re.search(_STAMP, line)) is None:
         return None
     said = _LEVEL.sub(" ", line[stamp.end() :])
     begin = _BEGIN.search(said)
