@@ -64,7 +64,7 @@ def _outside(series: pl.DataFrame, runs: pl.DataFrame) -> list[tuple[datetime, d
 
 def _quiet(series: pl.DataFrame, window: tuple[datetime, datetime]) -> pl.DataFrame:
     """Return the level stretches of one window, with the reason of those that do not count."""
-    part = series.filter(pl.col("ts_utc").is_between(*window)).with_columns(device=pl.lit(""))
+    part = totals.cut([series], *window)[0].with_columns(device=pl.lit(""))
     if part.height < MIN_READINGS:
         few = pl.lit(f"fewer than {MIN_READINGS} readings")
         row = {

@@ -147,13 +147,28 @@ def between(power: pl.DataFrame, start_utc: datetime, end_utc: datetime) -> pl.D
     >>> between(pl.DataFrame({"device": "gpu:0", "ts_utc": stamps}), stamps[1], stamps[2]).height
     2
     """
-    start, end = pl.Series([start_utc, end_utc]).cast(power.schema["ts_utc"]).to_physical()
-    parts = [power.clear()]
-    for _, rows in by_device(power):
+    return pl.concat([power.clear(), *cut([r for _, r in by_device(power)], start_utc, end_utc)], rechunk=False)
+
+
+def cut(devices: list[pl.DataFrame], start_utc: datetime, end_utc: datetime) -> list[pl.DataFrame]:
+    """Return what ``between`` does of frames of one device each: for many windows of one log.
+
+    Examples
+    --------
+    >>> from datetime import UTC
+    >>> stamps = [datetime(2026, 11, 2, 1, 0, s, tzinfo=UTC) for s in (0, 2, 4)]
+    >>> [rows.height for rows in cut([pl.DataFrame({"ts_utc": stamps})], stamps[1], stamps[2])]
+    [2]
+    """
+    if not devices:
+        return []
+    start, end = pl.Series([start_utc, end_utc]).cast(devices[0].schema["ts_utc"]).to_physical()
+    parts = []
+    for rows in devices:
         at = rows["ts_utc"].to_physical().to_numpy()
         first, behind = int(np.searchsorted(at, start)), int(np.searchsorted(at, end, side="right"))
         parts.append(rows.slice(first, max(behind - first, 0)))
-    return pl.concat(parts, rechunk=False)
+    return parts
 
 
 def inside(stamps: pl.Series, windows: pl.DataFrame, *, ends: bool = True) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import polars as pl
 
-from joulebook import energy, occupancy
+from joulebook import energy, occupancy, totals
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.wording import counted
 
@@ -265,15 +265,16 @@ def _measured(power: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 def _integrated(power: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """Add time and energy of intervals, with ``lo``, ``hi`` [J] and ``reason``: what the log leaves open is told."""
-    margin = pl.lit(timedelta(seconds=energy.NEAR_EDGE_S))
-    totals = []
+    margin = timedelta(seconds=energy.NEAR_EDGE_S)
+    devices = totals.in_time([rows for _, rows in totals.by_device(power)])
+    told = []
     for start, end in spans.select("start_utc", "end_utc").iter_rows():
-        near = power.filter(pl.col("ts_utc").is_between(pl.lit(start) - margin, pl.lit(end) + margin))
+        near = pl.concat([power.clear(), *totals.cut(devices, start - margin, end + margin)], rechunk=False)
         total = energy.integrate(near, start_utc=start, end_utc=end).total
-        totals.append((total.value, total.lo, total.hi, total.reason))
+        told.append((total.value, total.lo, total.hi, total.reason))
     schema = {"energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64, "reason": pl.String}
     seconds = ((pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6).alias("seconds")
-    return pl.concat([spans.with_columns(seconds), pl.DataFrame(totals, schema=schema, orient="row")], how="horizontal")
+    return pl.concat([spans.with_columns(seconds), pl.DataFrame(told, schema=schema, orient="row")], how="horizontal")
 
 
 def _waste(metric: str, frame: pl.DataFrame, method: str) -> Waste:

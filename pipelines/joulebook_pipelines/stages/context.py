@@ -104,6 +104,7 @@ class Context:
     store: Store
     study: Study
     _kept: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _sizes: dict[bool, int] = field(default_factory=dict, repr=False, compare=False)
     _scopes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
     _numbers: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -142,9 +143,9 @@ class Context:
         else:
             frame = totals.told(self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")))
         # Stages go through the runs in the same order: what is kept first is asked for again, what comes last is not.
-        alike = [f for (run, _), f in self._kept.items() if bool(run) == bool(run_id)]
-        if sum(f.estimated_size() for f in (*alike, frame)) <= MOST_KEPT_BYTES:
-            self._kept[run_id, scope] = frame
+        size = self._sizes.get(bool(run_id), 0) + int(frame.estimated_size())
+        if size <= MOST_KEPT_BYTES:
+            self._kept[run_id, scope], self._sizes[bool(run_id)] = frame, size
         return frame
 
     def runs(self) -> list[Run]:
