@@ -39,7 +39,17 @@ READING_ROWS = "reading_rows"
 
 
 def create(con: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables and views that are not there yet, with their comments."""
+    """Make the tables and views that are not there yet, with their comments, in one transaction: each of its own takes twice as long."""
+    con.begin()
+    try:
+        _create(con)
+    except BaseException:
+        con.rollback()
+        raise
+    con.commit()
+
+
+def _create(con: duckdb.DuckDBPyConnection) -> None:
     present = {r[0] for r in con.execute("select table_name from duckdb_tables()").fetchall()}
     for table in schema.TABLES:
         stored = READING_ROWS if table.name == "readings" else table.name
