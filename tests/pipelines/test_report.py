@@ -528,6 +528,20 @@ def test_an_unknown_energy_puts_the_data_first():
     assert first.startswith("Mend the data: No edge is seen by both clocks")
 
 
+def test_the_energy_to_the_target_decides_which_setting_to_use():
+    tables = full_tables()
+    tables["sweeps"] = [{"sweep": "batch", "knob": "batch_size", "x": 32.0}]
+    tables["sweet_spots"] = [
+        {"sweep": "batch", "objective": "energy_to_target_j", "x": 32.0, "x_hi": 32.0, "value": 4.5e8, "status": "edge"},
+        {"sweep": "batch", "objective": "energy_per_token_j", "x": 154.0, "x_lo": 143.0, "x_hi": 168.0, "value": 0.54, "status": "found"},
+    ]  # fmt: skip
+    text = " ".join(advice.lines(Source(FakeStore(tables, SETTINGS))))
+    assert "Extend sweep batch below batch size 32" in text
+    assert "154" not in text
+    tables["sweet_spots"][0] |= {"value": None, "status": "refused"}
+    assert "near <" in " ".join(advice.lines(Source(FakeStore(tables, SETTINGS))))
+
+
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

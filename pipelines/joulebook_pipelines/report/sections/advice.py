@@ -100,8 +100,11 @@ def _waste(source: Source) -> list[Markup]:
 
 
 def _settings(source: Source) -> list[Markup]:
-    first = pl.col("objective") != "energy_to_target_j"
-    found = source.rows("sweet_spots").filter(pl.col("status") == "found").sort("sweep", first, "objective")
+    # What is least a token may cost most in the end: where the energy to the target is known, it alone decides.
+    whole = (pl.col("objective") == "energy_to_target_j") & pl.col("value").is_not_null()
+    spots = source.rows("sweet_spots").filter(whole | ~whole.any().over("sweep"))
+    found = spots.filter(pl.col("status").is_in(["found", "edge"]) & (whole | (pl.col("status") == "found")))
+    found = found.sort("sweep", "objective")
     knobs = dict(source.rows("sweeps").select("sweep", "knob").drop_nulls().iter_rows())
     found = found.unique("sweep", keep="first", maintain_order=True)
     lines = []
@@ -109,6 +112,14 @@ def _settings(source: Source) -> list[Markup]:
         at = copyable(shown.number(r["x"], r["x_lo"], r["x_hi"]))
         about = shown.number(r["value"], unit=shown.unit_for(r["objective"], [r["value"]]))
         label, knob = shown.metric(r["objective"]).label, knobs.get(r["sweep"], "it").replace("_", " ")
+        if r["status"] == "edge":
+            side, text = (
+                "below" if r["x_lo"] is None else "above",
+                "Extend sweep {} {} {} {}: the {} is least there, {} {}.",
+            )
+            curves = Markup("(<a href='#sweeps'>curves</a>)")
+            lines.append(Markup(text).format(r["sweep"], side, knob, f"{r['x']:g}", label, copyable(about), curves))
+            continue
         lines.append(
             Markup("Sweep {}: set {} near {}: the {} is least there, {} (<a href='#sweeps'>curves</a>).").format(
                 r["sweep"], knob, at, label, copyable(about)
