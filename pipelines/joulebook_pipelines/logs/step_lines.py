@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from joulebook_pipelines.logs.contract import Head
 
 _NUMBER = r"([-+]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|nan|inf))"
-_STAMP = r"(\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?)"
+_MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_ISO = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_STAMP = rf"({_ISO})"
+STAMP = (
+    rf"({_ISO}|\b\d\d?/\d\d?/\d{{4}} \d\d:\d\d:\d\d|\b\d\d/\d\d \d\d:\d\d:\d\d|\b{_MONTHS}\s+\d\d? \d\d:\d\d:\d\d"
+    r"|^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)?|^[\[(]?\d\d:\d\d:\d\d(?:[.,]\d+)?\b)"
+)
+"""ISO; without a year as detectron2, syslog and glog write it; a time of day at the beginning of the line."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +72,13 @@ class Form:
 
 FORMS = (
     Form("torchtitan", r"\bstep:\s*\d+\s+loss:\s*[-\dni]", (
-        ("end_utc", "time", _STAMP), ("step", "step", r"\bstep:\s*(\d+)"), ("loss", "loss", rf"\bloss:\s*{_NUMBER}"),
+        ("end_utc", "time", STAMP), ("step", "step", r"\bstep:\s*(\d+)"), ("loss", "loss", rf"\bloss:\s*{_NUMBER}"),
     )),
     Form("DeepSpeed", r"\[Rank \d+\]\s+step=\d+,\s*skipped=\d+", (
         ("end_utc", "time", rf"^\[{_STAMP}\]"), ("step", "step", r"\bstep=(\d+)"), ("learning_rate", "lr", rf"\blr=\[?{_NUMBER}"),
     )),
     Form("NeMo", r"\bTraining epoch \d+, iteration \d+/\d+\s*\|", (
-        ("end_utc", "time", _STAMP), ("step", "global_step", r"\bglobal_step:\s*(\d+)"),
+        ("end_utc", "time", STAMP), ("step", "global_step", r"\bglobal_step:\s*(\d+)"),
         ("loss", "reduced_train_loss", rf"\breduced_train_loss:\s*{_NUMBER}"), ("learning_rate", "lr", rf"\blr:\s*{_NUMBER}"),
         ("batch_size", "global_batch_size", rf"\bglobal_batch_size:\s*{_NUMBER}"),
         ("step_time_s", "train_step_timing in s", rf"\btrain_step_timing in s:\s*{_NUMBER}"),
@@ -82,15 +89,15 @@ FORMS = (
         ("batch_size", "bsz", rf'\bbsz"?\s*[:=]\s*"?{_NUMBER}'),
     )),
     Form("nanoGPT", r"\biter \d+: loss [\d.]+, time [\d.]+ms", (
-        ("end_utc", "time", _STAMP), ("step", "iter", r"\biter (\d+):"), ("loss", "loss", rf"\bloss {_NUMBER}"),
+        ("end_utc", "time", STAMP), ("step", "iter", r"\biter (\d+):"), ("loss", "loss", rf"\bloss {_NUMBER}"),
     )),
     Form("llm.c", r"\bstep\s+\d+/\d+ \| (?:train )?loss ", (
-        ("end_utc", "time", _STAMP), ("step", "step", r"\bstep\s+(\d+)/"), ("loss", "loss", rf"\bloss {_NUMBER}"),
+        ("end_utc", "time", STAMP), ("step", "step", r"\bstep\s+(\d+)/"), ("loss", "loss", rf"\bloss {_NUMBER}"),
         ("learning_rate", "lr", rf"\blr {_NUMBER}"),
     )),
     Form("stamped",
         r"(?im)^\W{0,2}\d{4}-\d\d-\d\d[ T][\d:.,]+\S*\s.*(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}\d+\b.*\bloss\b\W{0,3}[\dni]", (
-        ("end_utc", "time", _STAMP), ("step", "step", r"(?i)(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}(\d+)"),
+        ("end_utc", "time", STAMP), ("step", "step", r"(?i)(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}(\d+)"),
         ("loss", "loss", rf"(?i)\bloss\b\W{{0,3}}?{_NUMBER}"),
         ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[_ ]rate)\b\W{{0,3}}?{_NUMBER}"),
     ), r"(?i)consumed samples|\b(?:val|valid|validation|eval|evaluation|test)\b|(?:val|eval|test)_loss|\bwatt|\{\""),

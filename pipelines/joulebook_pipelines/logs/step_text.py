@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import step_lines, table, work
-from joulebook_pipelines.logs.contract import Block, Log, LogRefusedError, Part
+from joulebook_pipelines.logs import step_lines, step_stamps, table, work
+from joulebook_pipelines.logs.contract import Block, Log, Part
 from joulebook_pipelines.logs.step_lines import Form
 
 _RANK = r"^\[(?:rank)?(\d+)\]:"
 """What torchrun puts before the lines of each rank."""
 
 _SAMPLES = 200
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_YEARLESS = re.compile(r"\d\d/\d\d |[IWEF]\d{4} |[A-Z][a-z]{2} ")
-"""How stamps with month and day alone begin: those of detectron2, of glog and of syslog."""
 
 
 @dataclass
@@ -47,18 +43,16 @@ def parse(log: Log, form: Form) -> Iterator[Part]:
     # A log that is timed in a stray line only is not timed.
     told = told if 2 * len(told) >= len(lines) else []
     rank = next((m[1] for line in lines if (m := re.search(_RANK, line))), "")
-    years = _years(log, told)
-    samples = pl.Series("t", told, dtype=pl.String).to_frame().select(_with_year(pl.col("t"), years)).to_series()
-    form_ = work.stamp_form(log, [t.replace(",", ".") for t in samples.drop_nulls()]) if told else None
+    known = step_stamps.Stamps(log, told) if told else None
     names = form.names if "step" in form.names else {**form.names, "step": ""}
     names = names if told else {q: n for q, n in names.items() if q != "end_utc"}
-    collected, passed = work.Steps(log, names, form_), _Passed()
+    collected, passed = work.Steps(log, names, known.form if known else None), _Passed()
     first_epoch = _first_epoch(form, lines)
     for block in log.blocks():
-        raw, rejects = _split(block, form, rank, passed, first_epoch=first_epoch, timed=form_ is not None)
-        raw = raw.with_columns(end_utc=_with_year(pl.col("end_utc"), years)) if form_ is not None else raw
+        raw, rejects = _split(block, form, rank, passed, first_epoch=first_epoch, timed=known is not None)
+        raw = raw.with_columns(known.whole(raw["end_utc"])) if known is not None else raw
         yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(raw.select("line", *names))]))
-    untimed = () if form_ else (work.without_times(log, "The log"),)
+    untimed = () if known else (work.without_times(log, "The log"),)
     yield collected.part(*untimed, *_of_numbers(log, form))
 
 
@@ -144,37 +138,3 @@ def _of_numbers(log: Log, form: Form) -> tuple[Finding, ...]:
         "steps-numbered-by-line", Severity.NOTE, log.name,
         f"The lines tell no number of their step; they are numbered from 1 in the order of the file.{where}",
     ),)  # fmt: skip
-
-
-def _years(log: Log, told: list[str]) -> date | None:
-    """Return the day on which stamps without a year begin, ``None`` where they have one.
-
-    Raises
-    ------
-    LogRefusedError
-        They have none, and study.toml does not say it.
-    """
-    if not told or not _YEARLESS.match(told[0]):
-        return None
-    if log.options.date is None:
-        raise LogRefusedError(
-            f'{log.name}: the stamps ({told[0]!r}) have no year; add date = "2026-03-02" (the day of its first step) to this [[source]]'
-        )
-    return date.fromisoformat(log.options.date)
-
-
-def _with_year(stamp: pl.Expr, began: date | None) -> pl.Expr:
-    """Return stamps with the year of the first: a month before that of the first lies in the next one."""
-    if began is None:
-        return stamp
-    digits = r"^[IWEF]?(\d\d)/?(\d\d) (.*)$"
-    named = stamp.str.extract(r"^([A-Z][a-z]{2})\s").replace_strict(
-        dict(zip(_MONTHS, range(1, 13), strict=True)), default=None, return_dtype=pl.Int64
-    )
-    month = pl.coalesce(stamp.str.extract(digits, 1).cast(pl.Int64, strict=False), named)
-    day = pl.coalesce(stamp.str.extract(digits, 2), stamp.str.extract(r"^[A-Z][a-z]{2}\s+(\d\d?) ").str.zfill(2))
-    time = stamp.str.extract(r"(\d\d:\d\d:\d\d.*)$")
-    year = began.year + (month < began.month).cast(pl.Int64)
-    return pl.concat_str(
-        year.cast(pl.String), pl.lit("-"), month.cast(pl.String).str.zfill(2), pl.lit("-"), day, pl.lit(" "), time
-    )

@@ -9,18 +9,10 @@ from __future__ import annotations
 import re
 
 from joulebook_pipelines.logs.contract import Head
-from joulebook_pipelines.logs.step_lines import COLOURS, Form
+from joulebook_pipelines.logs.step_lines import COLOURS, STAMP, Form
 
 _NUMBER = r"'?([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf))\b"
-_MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_ISO = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-_STAMP = (
-    rf"({_ISO}|\b\d\d?/\d\d?/\d{{4}} \d\d:\d\d:\d\d|\b\d\d/\d\d \d\d:\d\d:\d\d|\b{_MONTHS}\s+\d\d? \d\d:\d\d:\d\d"
-    r"|^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)"
-)
-"""ISO; without a year as detectron2, syslog and glog write it."""
-
-_TIME = ("end_utc", "time", _STAMP)
+_TIME = ("end_utc", "time", STAMP)
 _NAMED = r"\b(?:(?:train(?:ing)?|avg|average|mean|total|running|epoch|batch|lm|ce)[ _/-]?)?loss(?: train)?\b"
 _LOSS = ("loss", "loss", rf"(?i){_NAMED}\W{{0,3}}?{_NUMBER}")
 _LR = ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[ _]rate)\b\W{{0,3}}?{_NUMBER}")
