@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -41,17 +42,37 @@ def _work(context: Context) -> Numbers:
     numbers = Numbers()
     found: list[pl.DataFrame] = []
     with ThreadPoolExecutor(THREADS) as pool:
-        for run in context.runs():
-            steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
-            for begun in [_begin(pool, context, run, scope, steps) for scope in context.scopes(run.run_id)]:
-                numbers.find(run.run_id, begun.notes)
-                if begun.whole is not None:
-                    _tell(run, begun.scope, begun.whole.result(), numbers)
-                    frames = [begun.whole.result().cut.frame, *(d.result().frame for d in begun.devices)]
-                    found += [schema.conform(f.with_columns(run_id=pl.lit(run.run_id)), "segments") for f in frames]
+        for run, begun in _ahead(_begin_run(pool, context, run) for run in context.runs()):
+            found += _tell_run(run, begun, numbers)
     frame = pl.concat(found) if found else schema.table("segments").empty()
     context.store.replace("segments", frame)
     return numbers
+
+
+def _ahead(begun: Iterator[tuple[Run, list[_Begun]]]) -> Iterator[tuple[Run, list[_Begun]]]:
+    """Yield runs when the next one has begun, so that the threads have work while a run is told."""
+    before = next(begun, None)
+    while before is not None:
+        after = next(begun, None)
+        yield before
+        before = after
+
+
+def _begin_run(pool: Executor, context: Context, run: Run) -> tuple[Run, list[_Begun]]:
+    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
+    return run, [_begin(pool, context, run, scope, steps) for scope in context.scopes(run.run_id)]
+
+
+def _tell_run(run: Run, begun: list[_Begun], numbers: Numbers) -> list[pl.DataFrame]:
+    """Tell what was found in a run, and return its segments."""
+    frames = []
+    for one in begun:
+        numbers.find(run.run_id, one.notes)
+        if one.whole is not None:
+            whole = one.whole.result()
+            _tell(run, one.scope, whole, numbers)
+            frames += [whole.cut.frame, *(d.result().frame for d in one.devices)]
+    return [schema.conform(f.with_columns(run_id=pl.lit(run.run_id)), "segments") for f in frames]
 
 
 def _begin(pool: Executor, context: Context, run: Run, scope: str, steps: pl.DataFrame) -> _Begun:
