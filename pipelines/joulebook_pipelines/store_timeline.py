@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import schema, totals
+from joulebook import schema
 from joulebook_pipelines.store_power import PowerReads
 
 Floats = npt.NDArray[np.float64]
@@ -96,7 +96,7 @@ class TimelineReads(PowerReads):
         """Return the powers of each device in order of time."""
         named: dict[tuple[str, str], list[pl.DataFrame]] = {}
         for row, frame in zip(chosen.iter_rows(named=True), self._channels(chosen, ("power_w",), bounds), strict=True):
-            known = totals.told(frame)
+            known = frame.drop_nulls("power_w") if frame["power_w"].null_count() else frame
             if known.height:
                 named.setdefault((row["host"], row["device"]), []).append(known)
         return {d: f[0] if len(f) == 1 else pl.concat(f).sort("ts_utc", maintain_order=True) for d, f in named.items()}
