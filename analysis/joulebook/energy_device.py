@@ -20,6 +20,10 @@ NEAR_PERIODS = 1.5
 """A bridged step of more periods than this lacks at least one reading."""
 
 
+BESIDE = 3
+"""Readings on either side of an end of the window whose medians tell whether power jumps there: one may lie on the jump."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """How readings are turned into stretches of time: the caller's choices, ``None`` = found from the data."""
@@ -252,13 +256,22 @@ def judged(
         return result
     jumps = np.diff(inside)
     step_sd = float(np.sqrt(stats.dot(jumps, jumps) / jumps.size / 2)) if jumps.size else 0.0
-    grain = uncertainty.grain_w(inside)
+    grain, noise = uncertainty.grain_w(inside), uncertainty.noise_j(s)
+    edges = uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=stretches.standard_deviation(inside))
+    # Point readings show a jump at an end in their own differences; of means only the ends tell.
+    more = max(uncertainty.jumps_j(blur_s=blur_s, jumps_w=_jumps_w(power_w, seen)) - noise, 0.0)
     return replace(
         result,
-        noise_j=uncertainty.noise_j(s),
-        edges_j=uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=stretches.standard_deviation(inside)),
+        noise_j=noise,
+        edges_j=float(np.hypot(edges, more)),
         resolution_j=uncertainty.resolution_j(s, grain=grain, sd_step_w=step_sd),
     )
+
+
+def _jumps_w(power_w: Floats, seen: slice) -> float:
+    """Return by how much power differs between outside and inside at both ends of the window, added up [W]."""
+    ends = [(power_w[max(i - BESIDE, 0) : i], power_w[i : i + BESIDE]) for i in (seen.start, seen.stop)]
+    return sum(abs(ranks.median(after) - ranks.median(before)) for before, after in ends if before.size and after.size)
 
 
 def _reason(result: DeviceEnergy, power_w: Floats, *, holes: int, open_s: float, length_s: float) -> str:

@@ -104,6 +104,27 @@ def edges_j(*, blur_s: float, held_s: float, sd_w: float) -> float:
     return COVERAGE_FACTOR * sd_w * (blur_s / math.sqrt(3) + held_s)
 
 
+def jumps_j(*, blur_s: float, jumps_w: float) -> float:
+    """Return the half width [J] for power that jumps where the window begins and ends, as a run's does (95 %).
+
+    A line between readings smears a jump over its blur and puts up to a half of it, a sixth on average, outside. Both
+    ends err to the same side, together by less than a third each.
+
+    Parameters
+    ----------
+    blur_s
+        Length over which it is not known when a reading was true [s].
+    jumps_w
+        Jumps at both ends, added up [W].
+
+    Examples
+    --------
+    >>> jumps_j(blur_s=1.0, jumps_w=600.0)
+    200.0
+    """
+    return blur_s * jumps_w / 3.0
+
+
 def resolution_j(stretches: Stretches, *, grain: float, sd_step_w: float) -> float:
     """Return the half width [J] for the rounding of the values (95 %).
 

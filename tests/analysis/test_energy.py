@@ -408,3 +408,18 @@ def test_beat_with_the_step_widens_the_interval():
     assert dict(got.parts.filter(device="").select("part", "hi").iter_rows())["aliasing"] == pytest.approx(
         100 * 0.5 / (1 / 0.097 - 10), rel=1e-6
     )
+
+
+def test_the_interval_holds_the_energy_of_a_load_that_begins_and_ends_with_the_window():
+    rng = np.random.default_rng(11)
+    held = []
+    for window_s in [0.0, 1.0] * 40:
+        start, end = 30.0 + rng.uniform(0.0, 1.0), 130.0 + rng.uniform(0.0, 1.0)
+        at = np.arange(160.0)
+        on = np.clip(np.minimum(at, end) - np.maximum(at - window_s, start), 0.0, window_s) / (window_s or 1.0)
+        share = on if window_s else ((at >= start) & (at < end)).astype(float)
+        power = frame(list(zip(at.tolist(), (60.0 + 300.0 * share).tolist(), strict=True)))
+        got = integrate(power, start, end, window_s=window_s).total
+        held.append(got.lo <= 360.0 * (end - start) <= got.hi)
+        assert got.half_width < (0.008 if window_s else 0.04) * got.value
+    assert np.mean(held) > 0.93
