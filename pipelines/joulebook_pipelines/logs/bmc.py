@@ -12,12 +12,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from joulebook import rules
-from joulebook_pipelines.logs import bmc_doubts, cells, sensors, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import bmc_doubts, bmc_values, cells, sensors, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
-
-CLOCK_SET_FROM = pl.datetime(2000, 1, 1)
-"""A controller that knows no time counts from 1970; nothing is measured before this."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
         steps = untimed.of_dumps(log, dumps, dialect.cure)
         return _Reader(log, dialect, None, stamps.Localiser(None), steps=steps, first_name=first)
     times = pl.DataFrame({"text": [t for _, t in own]}).select(naive=dialect.own_time(pl.col("text")))
-    if times.filter(pl.col("naive") >= CLOCK_SET_FROM).is_empty():
+    if times.filter(pl.col("naive") >= bmc_values.CLOCK_SET_FROM).is_empty():
         raise LogRefusedError(
             f"{log.name}:{own[0][0]}: the controller's clock is not set ({own[0][1].strip()!r}) and nothing else "
             "tells a time; "
@@ -184,7 +180,7 @@ class _Reader:
             return frame.with_columns(self.steps.at(frame["mark"].clip(lower_bound=1)))
         if self.collector is None:
             naive = frame.select(
-                pl.when(dcmi & (pl.col("own") >= CLOCK_SET_FROM)).then("own").alias("ts_utc")
+                pl.when(dcmi & (pl.col("own") >= bmc_values.CLOCK_SET_FROM)).then("own").alias("ts_utc")
             ).to_series()
             return frame.with_columns(self.clock.to_utc(naive), mark=pl.col("line"))
         naive = frame.select(self.collector.naive(pl.col("stamp")).alias("at")).to_series()
@@ -206,10 +202,10 @@ class _Reader:
         raw = self._placed(raw)
         factor = pl.when(pl.col("canonical") == "percent").then(0.01).otherwise(1.0)
         raw = raw.with_columns(number=cells.plain_number(pl.col("value")) * factor)
-        raw = raw.with_columns(rule=_rule("no-such-time" if self.collector else "no-time"))
+        raw = raw.with_columns(rule=bmc_values.rule_of("no-such-time" if self.collector else "no-time"))
         self.doubts.note(raw, two_clocks=self.collector is not None)
-        good, judged = _judged(raw.filter(pl.col("rule").is_null()), self.scopes)
-        bad = _cell_rejects(raw.filter(pl.col("rule").is_not_null()))
+        good, judged = bmc_values.judged(raw.filter(pl.col("rule").is_null()), self.scopes)
+        bad = bmc_values.cell_rejects(raw.filter(pl.col("rule").is_not_null()))
         return good, pl.concat([*self._odd_lines(frame), bad, judged])
 
     def _placed(self, raw: pl.DataFrame) -> pl.DataFrame:
@@ -271,53 +267,3 @@ class _Reader:
 
     def _channels(self, readings: pl.DataFrame) -> tuple[Channel, ...]:
         return tuple(Channel(d, self.scopes[d]) for d in readings["device"].unique(maintain_order=True))
-
-
-def _rule(no_time: str) -> pl.Expr:
-    """Return the name of the rule that a reading breaks before its size is judged; null where none."""
-    null, time = pl.col("number").is_null(), pl.col("ts_utc").is_null()
-    idle = pl.col("state").str.contains(bmc_doubts.INACTIVE).fill_null(value=False) & (pl.col("number") == 0)
-    again = (pl.col("quantity") == "power_w") & ~pl.struct("mark", "device", "quantity").is_first_distinct()
-    return (
-        pl.when(null & pl.col("value").str.contains("^0x")).then(pl.lit("discrete-state"))
-        .when(null).then(cells.why_null(pl.col("value")))
-        .when(pl.col("canonical") == "").then(pl.lit("no-unit"))
-        .when(pl.col("is_dcmi") & idle).then(pl.lit("deactivated"))
-        .when(time & pl.col("is_dcmi") & (pl.col("own") < CLOCK_SET_FROM)).then(pl.lit("clock-not-set"))
-        .when(time).then(pl.lit(no_time))
-        .when(again).then(pl.lit("second-under-one-stamp"))
-    )  # fmt: skip
-
-
-def _cell_rejects(rows: pl.DataFrame) -> pl.DataFrame:
-    raw = pl.col("said").fill_null("").str.strip_chars().str.head(table.LONGEST_RAW)
-    return rows.select("line", "device", column_name="name", rule="rule", raw=raw)
-
-
-def _judged(raw: pl.DataFrame, scopes: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return readings with a column per quantity, and rejects of what is physically impossible."""
-    present = raw["quantity"].unique(maintain_order=True).to_list()
-    wide = raw.with_columns(pl.when(pl.col("quantity") == q).then("number").alias(q) for q in present)
-    scope = pl.col("device").replace_strict(scopes, default="part", return_dtype=pl.String)
-    wide = wide.with_columns(scope=scope, whole=(pl.col("device") == "node"))
-    rejects, frames = [], []
-    for (scope_, whole), mine in wide.group_by("scope", "whole", maintain_order=True):
-        # A whole machine that answers never draws 0 W; a supply in standby does.
-        bare = mine.select("line", "device", *present)
-        _, broken = rules.judge(bare, str(scope_), never_zero=True if whole else None)
-        if broken.is_empty():
-            frames.append(mine)
-            continue
-        joined = mine.join(
-            broken.select("line", "device", "rule"),
-            on=["line", "device"],
-            how="left",
-            suffix="_broken",
-            maintain_order="left",
-        )
-        gone = pl.col("rule_broken").is_not_null()
-        rejects.append(_cell_rejects(joined.filter(gone).with_columns(rule="rule_broken")))
-        frames.append(joined.filter(~gone).select(mine.columns))
-    columns = ["line", "device", "ts_utc", *present]
-    good = pl.concat(frames).select(columns).sort("line") if frames else raw.select("line", "device", "ts_utc").clear()
-    return good, pl.concat(rejects) if rejects else table.no_rejects()

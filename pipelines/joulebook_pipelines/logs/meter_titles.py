@@ -8,86 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from joulebook_pipelines.logs import beside_power, cells, title_words
+from joulebook_pipelines.logs import meter_vocabulary as known
 
-_TIME = {
-    "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc",
-    "horodatage", "tijd", "tijdstip", "when", "logged", "measured", "changed",
-}  # fmt: skip
-_DATE = {"date", "datum", "dato", "data", "jour", "day", "tag", "fecha", "pvm", "päivämäärä"}  # fmt: skip
-_CLOCK = {"uhrzeit", "heure", "hora", "ora", "klokkeslett", "godzina", "kello", "hour", "stunde"}  # fmt: skip
-_START = {"start", "from", "von", "begin", "beginn", "since"}  # fmt: skip
-_END = {"end", "to", "bis", "until", "ende", "stop"}  # fmt: skip
-_OTHER_TIMES = {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}
-_RELATIVE = {"elapsed", "seconds", "sec", "secs", "relative"}  # fmt: skip
-_MONTHS = {"period", "month", "billing period", "billing month", "usage month", "year month", "monat", "mois"}
-_TIME_UNITS = {
-    "s": "s", "sec": "s", "secs": "s", "seconds": "s", "ms": "ms", "msec": "ms", "millis": "ms", "milliseconds": "ms",
-    "us": "us", "µs": "us", "usec": "us", "microseconds": "us", "ns": "ns", "nanoseconds": "ns", "min": "min",
-    "mins": "min", "minutes": "min", "h": "h", "hours": "h",
-}  # fmt: skip
-"""Units of a time axis in numbers, as titles write them."""
-
-_OWN_UNITS = {
-    "apower": ("power_w", "W", ""), "act_power": ("power_w", "W", ""), "aenergy.total": ("energy_j", "Wh", "counter"),
-    "total_act_energy": ("energy_j", "Wh", "interval"), "power.draw": ("power_w", "W", ""),
-    "power.draw.instant": ("power_w", "W", ""), "power.draw.average": ("power_w", "W", ""),
-}  # fmt: skip
-"""Titles that one tool alone writes, in a unit that its manual states: Shelly's interface, NVIDIA's ``power.draw``."""
-
-_VALUE = {"value", "wert", "valor", "valeur", "messwert"}  # fmt: skip
-_UNIT = {"unit", "units", "einheit", "unite", "unidad"}  # fmt: skip
-_DEVICE = {
-    "device", "sensor", "meter", "plug", "outlet", "channel", "kanal", "gerat", "geraet", "socket", "gpu", "node",
-    "circuit", "entity", "host", "hostname", "server", "machine", "gpuid", "deviceid",
-}  # fmt: skip
-_POWER = {
-    "power", "pwr", "watt", "watts", "leistung", "wirkleistung", "puissance", "potencia", "potenza", "vermogen",
-    "p",
-}  # fmt: skip
-_ENERGY = {
-    "energy", "energie", "energia", "verbrauch", "consumption", "zahlerstand", "zaehlerstand", "kwh", "wh", "wp",
-}  # fmt: skip
-_COUNTER = {
-    "total", "counter", "cumulative", "cumul", "cumulated", "zahlerstand", "zaehlerstand", "reading", "meter",
-    "lifetime", "register", "gesamt", "index", "accumulated",
-}  # fmt: skip
-_INTERVAL = {"interval", "usage", "consumption", "verbrauch", "per", "hourly", "delta", "period", "used", "consumed"}  # fmt: skip
-_FILLER = {
-    "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average",
-    "mean", "current", "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges",
-    "value", "readings", "of", "act", "wirk", "momentan", "aktuelle", "aktuell", "global", "total", "sum", "gesamt",
-    "all", "overall", "summe", "mittel", "per", "delta", "apower", "aenergy", "emeter", "get", "realtime", "consumed", "tot", "sigma",
-}  # fmt: skip
-_TOTAL = {
-    "total", "sum", "gesamt", "all", "overall", "summe", "ges", "tot", "sigma",
-}  # fmt: skip
 _SUM = re.compile(r"^(?:p|wp|wh|s|q)(?:sum|tot|total|ges|sigma)$")
 _ELEMENT = re.compile(r"^(?:p|u|v|i|s|q|pf|wp|wh|urms|irms|vrms|arms)(\d)$")
 """What power analysers call the quantities of one wiring element: ``U1``, ``I1``, ``P1``, ``WP1``."""
 
-_NOT_A_READING = {
-    "max", "maximum", "min", "minimum", "std", "stddev", "peak", "rated", "nominal", "co2", "cost", "price", "carbon",
-    "emissions",
-    "efficiency", "error", "target", "estimated", "forecast", "threshold", "available", "freq", "frequency", "level",
-    "update",
-    "samples", "count", "unit", "units", "percentiles", "percentile", "saving", "savings", "pct", "percent", "status",
-    "state", "mode", "id", "norm", "edp",
-}  # fmt: skip
-_SECONDARY = {
-    "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"),
-    "volts": ("voltage_v", "V"),
-    "current": ("current_a", ""), "strom": ("current_a", ""), "intensity": ("current_a", ""),
-    "pf": ("power_factor_ratio", "1"), "powerfactor": ("power_factor_ratio", "1"),
-    "cosphi": ("power_factor_ratio", "1"),
-    "apparent": ("apparent_power_va", ""), "scheinleistung": ("apparent_power_va", ""),
-    "reactive": ("reactive_power_var", ""), "blindleistung": ("reactive_power_var", ""),
-    "temperature": ("temperature_c", ""), "temp": ("temperature_c", ""), "temperatur": ("temperature_c", ""),
-}  # fmt: skip
 _BY_FAMILY = (
     "power_w", "energy_j", "apparent_power_va", "reactive_power_var", "voltage_v", "current_a", "temperature_c",
 )  # fmt: skip
-_SYMBOLS = {"i", "u", "s", "q", "lambda", "temp", "urms", "irms"}
-"""Letters that name a quantity and no place."""
 
 _PLAUSIBLE = re.compile(r"^[\w .,()\[\]/%°µ²+&*#'φ-]{1,60}$")
 """A title is short and has no punctuation of sentences, JSON or logs."""
@@ -159,8 +88,8 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
     role = _role(words, written, unit)
     if role:
         last = written[-1].casefold() if len(written) > 1 else ""
-        return Meaning(role, unit=_TIME_UNITS.get(unit.casefold()) or _TIME_UNITS.get(last, unit))
-    if not unit and (own := _OWN_UNITS.get(re.sub(r"^gpu \d+\.", "", bare.casefold()))):
+        return Meaning(role, unit=known.TIME_UNITS.get(unit.casefold()) or known.TIME_UNITS.get(last, unit))
+    if not unit and (own := known.OWN_UNITS.get(re.sub(r"^gpu \d+\.", "", bare.casefold()))):
         return Meaning(
             "quantity",
             own[0],
@@ -218,30 +147,32 @@ def _words(bare: str) -> tuple[list[str], list[str]]:
 def _role(words: list[str], written: list[str], unit: str) -> str:
     """Return what a column is that holds no quantity; ``""`` where it may hold one."""
     said = set(words)
-    measures = quantity_of(unit) or said & (_POWER - {"p"}) or _unit_word(written, " ".join(written))
-    if measures or said & _OTHER_TIMES:
+    measures = quantity_of(unit) or said & (known.POWER - {"p"}) or _unit_word(written, " ".join(written))
+    if measures or said & known.OTHER_TIMES:
         return ""
     return _role_of_time(words, unit) or _role_in_long(words)
 
 
 def _role_of_time(words: list[str], unit: str) -> str:
     said = set(words)
-    timed = bool(said & (_TIME | _DATE | _CLOCK)) or any(w.startswith(("time", "datetime")) for w in words)
+    timed = bool(said & (known.TIME | known.DATE | known.CLOCK)) or any(
+        w.startswith(("time", "datetime")) for w in words
+    )
     bound = timed or bool(said & {"interval", "period"})
     roles = (
-        ("start", bound and said & _START), ("end", bound and said & _END),
-        ("relative", said & _RELATIVE and unit.casefold() in {"", *_TIME_UNITS}),
-        ("clock", said & _CLOCK and not said & _DATE),
-        ("date", said & _DATE and not said & (_TIME | _CLOCK)),
+        ("start", bound and said & known.START), ("end", bound and said & known.END),
+        ("relative", said & known.RELATIVE and unit.casefold() in {"", *known.TIME_UNITS}),
+        ("clock", said & known.CLOCK and not said & known.DATE),
+        ("date", said & known.DATE and not said & (known.TIME | known.CLOCK)),
         ("clock", words in (["time"], ["zeit"])),
-        ("time", timed or " ".join(words) in _MONTHS or _is_t(words, unit)),
+        ("time", timed or " ".join(words) in known.MONTHS or _is_t(words, unit)),
     )  # fmt: skip
     return next((role for role, holds in roles if holds), "")
 
 
 def _is_t(words: list[str], unit: str) -> bool:
     """Tell whether a title is the ``t`` of a plot's axis, in units of time."""
-    alone = len(words) == 1 and unit.casefold() in {"", *_TIME_UNITS}
+    alone = len(words) == 1 and unit.casefold() in {"", *known.TIME_UNITS}
     return words[0] == "t" and (alone or words[1:] in (["ms"], ["s"]))
 
 
@@ -249,11 +180,11 @@ def _role_in_long(words: list[str]) -> str:
     """Return the role in a table with a row per value."""
     if len(words) > 2:
         return ""
-    if set(words) & _VALUE:
+    if set(words) & known.VALUE:
         return "value"
-    if set(words) & _UNIT:
+    if set(words) & known.UNIT:
         return "unit"
-    return "device" if words[0] in _DEVICE and set(words[1:]) <= {"id", "index", "name", "no", "number"} else ""
+    return "device" if words[0] in known.DEVICE and set(words[1:]) <= {"id", "index", "name", "no", "number"} else ""
 
 
 def quantity_of(unit: str) -> str:
@@ -275,7 +206,9 @@ def _unit_word(written: list[str], bare: str) -> str:
 def _quantity(words: list[str], unit: str) -> Meaning:
     said = set(words)
     by_unit = quantity_of(unit)
-    if said & _NOT_A_READING or (not by_unit and "%" in "".join((*words, unit)) and said & (_POWER | _ENERGY)):
+    if said & known.NOT_A_READING or (
+        not by_unit and "%" in "".join((*words, unit)) and said & (known.POWER | known.ENERGY)
+    ):
         return Meaning()
     if said & {"limit", "cap"}:
         about = _place([w for w in words if w not in {"limit", "cap", "enforced"}])
@@ -287,24 +220,24 @@ def _quantity(words: list[str], unit: str) -> Meaning:
             unit or "1",
             _place([w for w in words if w not in {"factor", "cos", "phi"}]),
         )
-    secondary = next((_SECONDARY[w] for w in words if w in _SECONDARY), None)
-    if by_unit == "" and secondary and not (said & _POWER and secondary[0] == "current_a"):
+    secondary = next((known.SECONDARY[w] for w in words if w in known.SECONDARY), None)
+    if by_unit == "" and secondary and not (said & known.POWER and secondary[0] == "current_a"):
         quantity, usual = secondary
-        return Meaning("quantity", quantity, unit or usual, _place([w for w in words if w not in _SECONDARY]))
-    quantity = by_unit or ("power_w" if said & _POWER else "energy_j" if said & _ENERGY else "")
+        return Meaning("quantity", quantity, unit or usual, _place([w for w in words if w not in known.SECONDARY]))
+    quantity = by_unit or ("power_w" if said & known.POWER else "energy_j" if said & known.ENERGY else "")
     if not quantity and re.fullmatch(r"gpu\d*|[lp]\d|phase[a-c\d]|psu\d*", "".join(words)):
         quantity = "power_w"  # a column of a card in a table of powers; its unit must be said
     if not quantity:
         return Meaning()
     if by_unit and secondary and secondary[0] == by_unit:
-        words = [w for w in words if w not in _SECONDARY]
-    counts = "counter" if said & _COUNTER else "interval" if said & _INTERVAL else ""
+        words = [w for w in words if w not in known.SECONDARY]
+    counts = "counter" if said & known.COUNTER else "interval" if said & known.INTERVAL else ""
     return Meaning(
         "quantity",
         quantity,
         unit,
         _place(words),
-        bool(said & _TOTAL) or any(map(_SUM.match, words)),
+        bool(said & known.TOTAL) or any(map(_SUM.match, words)),
         counts if quantity == "energy_j" else "",
     )
 
@@ -313,4 +246,6 @@ def _place(words: list[str]) -> str:
     """Return the words that say what a column is about."""
     told = [f"element {m[1]}" if (m := _ELEMENT.match(w)) else w for w in words]
     told = [w for w in told if not _SUM.match(w)]
-    return " ".join(w for w in told if w not in _FILLER | _POWER | _ENERGY | _COUNTER | _SYMBOLS)
+    return " ".join(
+        w for w in told if w not in known.FILLER | known.POWER | known.ENERGY | known.COUNTER | known.SYMBOLS
+    )

@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from joulebook_pipelines.logs import packed
+from joulebook_pipelines.logs import encodings, packed
 
 HEAD_BYTES = 1 << 16
 """How much of a file is looked at to recognise it: enough for preambles of hundreds of lines."""
@@ -35,9 +35,6 @@ LARGEST_EXPANSION = 400
 
 LEAST_BOMB_BYTES = 1 << 28
 """What unpacks to less than 256 MiB is no danger, however well it was packed."""
-
-_EASTERN = {"gb18030": ("时间", "日期", "功率", "电"), "shift_jis": ("日時", "時刻", "時間", "電力")}
-"""Encodings of meters from China and Japan, told by what their titles say in them; in any other they say nothing."""
 
 
 class LogRefusedError(Exception):
@@ -105,7 +102,7 @@ def head(path: Path, name: str) -> Head:
         raise LogRefusedError(f"{name}: the file is empty; remove it from the study or check the tool that wrote it")
     if len(raw) == HEAD_BYTES and not re.search(rb"[\r\n]", raw) and raw.lstrip()[:1] not in {b"{", b"[", b"<"}:
         refuse_long_line(path, name)
-    encoding = _encoding(raw)
+    encoding = encodings.of(raw)
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return Head(name, text, encoding, len(raw) < HEAD_BYTES)
 
@@ -140,29 +137,6 @@ def refuse_long_line(path: Path, name: str) -> None:
             f"{name}:{line}: is a line of {length:,} bytes, and no line of a log is longer than {LONGEST_LINE:,}: its line ends are "
             f"lost, or it is damage; take the line out (sed '{line}d'), or export the file again with one reading a line"
         )
-
-
-def _encoding(raw: bytes) -> str:
-    for bom, name in (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    ):
-        if raw.startswith(bom):
-            return name
-    sample = raw[:4096]
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    if odd > len(sample) // 4 and even < odd // 8:
-        return "utf-16-le"
-    if even > len(sample) // 4 and odd < even // 8:
-        return "utf-16-be"
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(raw)
-    except UnicodeDecodeError:
-        return next(
-            (e for e, words in _EASTERN.items() if any(w in raw.decode(e, errors="ignore") for w in words)), "cp1252"
-        )
-    return "utf-8"
 
 
 def can_resume(path: Path, head_: Head, at: int) -> bool:
