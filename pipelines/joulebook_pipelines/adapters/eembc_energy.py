@@ -29,10 +29,7 @@ def _sniff(head: Head) -> bool:
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    first = next(((i, m) for i, line in enumerate(log.head.lines, 1) if (m := re.search(_WINDOW, line))), None)
-    if first is None:
-        raise LogRefusedError(f"{log.name}: holds no line of a window with its energy")
-    clock = relative.stamping(log, StampForm("relative", aware=True, unit_us=1e6), first[0], first[1][2])
+    clock = _clock(log)
     device, scope = log.options.device or "meter", log.options.scope or ""
     window: tuple[str | None, ...] = (None, None, None)
     told = False
@@ -69,6 +66,14 @@ def _parse(log: Log) -> Iterator[Part]:
             block.count, readings.drop("row"), pl.concat([*odd, rejects]), runs=_runs(log, readings), channels=channels
         )
     yield Part(findings=clock.findings)
+
+
+def _clock(log: Log) -> relative.Stamping:
+    """Return what turns the seconds of the runner into moments."""
+    first = next(((i, m) for i, line in enumerate(log.head.lines, 1) if (m := re.search(_WINDOW, line))), None)
+    if first is None:
+        raise LogRefusedError(f"{log.name}: holds no line of a window with its energy")
+    return relative.stamping(log, StampForm("relative", aware=True, unit_us=1e6), first[0], first[1][2])
 
 
 def _under_windows(block: Block, window: tuple[str | None, ...]) -> pl.DataFrame:

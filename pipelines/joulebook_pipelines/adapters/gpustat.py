@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook_pipelines.logs import entries, stamps, table
-from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import printed
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -39,15 +39,7 @@ def _parse(log: Log) -> Iterator[Part]:
     told: set[str] = set()
     mark: str | None = None
     for block in log.blocks():
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "text": block.lines})
-        plain = pl.col("text").str.replace_all(_COLOURS, "").str.replace_all("\r", "", literal=True)
-        lines = lines.with_columns(text=plain).filter(pl.col("text").str.strip_chars() != "")
-        lines = lines.with_columns(
-            mark=pl.col("text").str.extract(_STAMP, 1), card=pl.col("text").str.extract(_CARD, 1)
-        )
-        own = pl.col("mark").is_not_null()
-        lines = lines.with_columns(pl.col("mark").forward_fill().fill_null(pl.lit(mark, pl.String)), own=own)
+        lines = _under_marks(block, mark)
         mark = lines["mark"][-1] if lines.height else mark
         odd = lines.filter(~pl.col("own") & pl.col("card").is_null())
         last = block.first_line + block.count - 1 if not block.terminated else -1
@@ -74,6 +66,17 @@ def _parse(log: Log) -> Iterator[Part]:
             block.count, readings, pl.concat([table.whole_lines(odd.select("line", raw="text"), rule), rejects]),
             channels=tuple(Channel(d, "board", model=models.get(d) or "", window_s=log.options.window_s) for d in fresh),
         )  # fmt: skip
+
+
+def _under_marks(block: Block, mark: str | None) -> pl.DataFrame:
+    """Return the lines of a block without colours, with the stamp above them and the number of the card that they are about."""
+    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+    lines = pl.DataFrame({"line": numbers, "text": block.lines})
+    plain = pl.col("text").str.replace_all(_COLOURS, "").str.replace_all("\r", "", literal=True)
+    lines = lines.with_columns(text=plain).filter(pl.col("text").str.strip_chars() != "")
+    lines = lines.with_columns(mark=pl.col("text").str.extract(_STAMP, 1), card=pl.col("text").str.extract(_CARD, 1))
+    own = pl.col("mark").is_not_null()
+    return lines.with_columns(pl.col("mark").forward_fill().fill_null(pl.lit(mark, pl.String)), own=own)
 
 
 ADAPTER = Adapter(

@@ -65,22 +65,7 @@ def _domain(zone: str, said: dict[tuple[str, str], str]) -> rapl.Domain:
 
 
 def _read(block: Block, dumps: _Dumps, log: Log) -> Part:
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
-    clock = dumps.clock if isinstance(dumps.clock, StampLines) else None
-    stamp, rest, meant = (
-        clock.split(pl.col("text")) if clock else (pl.lit(None, pl.String), pl.col("text"), pl.lit(value=False))
-    )
-    lines = lines.with_columns(stamp=stamp, rest=rest, meant=meant)
-    lines = lines.with_columns(
-        zone=pl.col("rest").str.extract(_PATH, 1),
-        what=pl.col("rest").str.extract(_PATH, 2),
-        raw=pl.col("rest").str.extract(_PATH, 3),
-    )
-    # A stamp that cannot be read is not the one before it.
-    held = pl.when("meant").then(pl.col("stamp").fill_null("")).forward_fill().fill_null(pl.lit(dumps.stamp, pl.String))
-    lines = lines.with_columns(stamp=held)
-    dumps.stamp = lines["stamp"][-1] if lines.height else dumps.stamp
+    lines = _understood(block, dumps)
     energies = lines.filter(pl.col("what") == "energy_uj")
     strange = energies.filter(~pl.col("zone").is_in(list(dumps.domains)))
     energies = energies.filter(pl.col("zone").is_in(list(dumps.domains)))
@@ -108,6 +93,27 @@ def _read(block: Block, dumps: _Dumps, log: Log) -> Part:
         pl.concat([*odd, rejects]),
         channels=tuple(Channel(d, scopes[d], kind="counter") for d in fresh),
     )
+
+
+def _understood(block: Block, dumps: _Dumps) -> pl.DataFrame:
+    """Return the lines of a block with the stamp above them, their zone, their file and what it holds."""
+    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
+    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
+    clock = dumps.clock if isinstance(dumps.clock, StampLines) else None
+    stamp, rest, meant = (
+        clock.split(pl.col("text")) if clock else (pl.lit(None, pl.String), pl.col("text"), pl.lit(value=False))
+    )
+    lines = lines.with_columns(stamp=stamp, rest=rest, meant=meant)
+    lines = lines.with_columns(
+        zone=pl.col("rest").str.extract(_PATH, 1),
+        what=pl.col("rest").str.extract(_PATH, 2),
+        raw=pl.col("rest").str.extract(_PATH, 3),
+    )
+    # A stamp that cannot be read is not the one before it.
+    held = pl.when("meant").then(pl.col("stamp").fill_null("")).forward_fill().fill_null(pl.lit(dumps.stamp, pl.String))
+    lines = lines.with_columns(stamp=held)
+    dumps.stamp = lines["stamp"][-1] if lines.height else dumps.stamp
+    return lines
 
 
 def _times(energies: pl.DataFrame, dumps: _Dumps) -> pl.Series:

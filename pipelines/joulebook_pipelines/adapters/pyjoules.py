@@ -59,14 +59,7 @@ def _read(block: Block, separator: str, titles: tuple[str, ...]) -> Part:
     split = table.split(block, names, separator, quoted=b'"' in block.data)
     frame = split.frame.filter(pl.col("c0").str.strip_chars() != titles[0])
     place = dict(zip(titles, names, strict=True))
-    number = pl.col(place["duration"]).str.strip_chars().cast(pl.Float64, strict=False)
-    start = (
-        frame.select(stamps.parse(pl.col(place["timestamp"]), _FORM).alias("t")).to_series().dt.replace_time_zone("UTC")
-    )
-    frame = frame.with_columns(start=start, span_s=number * (1e-6 if titles == _RAPL else 1.0))
-    length = pl.duration(microseconds=(pl.col("span_s") * 1e6).round().cast(pl.Int64, strict=False))
-    sound = pl.col("span_s").is_between(0, _LONGEST_S, closed="right")
-    frame = frame.with_columns(ts_utc=pl.when(sound).then(pl.col("start") + length))
+    frame = _timed(frame, place, 1e-6 if titles == _RAPL else 1.0)
     last = block.first_line + block.count - 1 if not block.terminated else -1
     rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
     rejects = [table.whole_lines(split.odd, rule)]
@@ -85,19 +78,35 @@ def _read(block: Block, separator: str, titles: tuple[str, ...]) -> Part:
     readings, channels = [], []
     for device, scope, field, socket in fields:
         mine = frame if socket is None else frame.filter(pl.col(place["socket"]).str.strip_chars() == socket)
-        mine = mine.with_columns(device=pl.lit(device))
-        values, bad = table.convert(mine, [field])
-        # A counter that wrapped within a stretch leaves a negative energy.
-        negative = mine.filter((values["energy_j"] < 0).fill_null(value=False))
-        rejects.append(table.cell_rejects(negative, field, pl.lit("negative-energy")))
-        values = values.with_columns(pl.when(pl.col("energy_j") >= 0).then("energy_j").alias("energy_j"))
-        values, judged = table.judge(values, mine, [field], scope)
-        kept = values.join(mine.select("line", "ts_utc", "span_s"), on="line", how="left", maintain_order="left")
-        readings.append(table.kept(kept))
-        rejects += [bad, judged]
+        kept, bad = _energies(mine.with_columns(device=pl.lit(device)), field, scope)
+        readings.append(kept)
+        rejects += bad
         channels.append(Channel(device, scope, kind="energy"))
     read = pl.concat(readings).sort("line", maintain_order=True) if readings else None
     return Part(block.count, read, pl.concat(rejects), channels=tuple(channels))
+
+
+def _timed(frame: pl.DataFrame, place: dict[str, str], unit_s: float) -> pl.DataFrame:
+    """Return the rows with the length of each stretch and its end, null where they cannot be read."""
+    number = pl.col(place["duration"]).str.strip_chars().cast(pl.Float64, strict=False)
+    start = (
+        frame.select(stamps.parse(pl.col(place["timestamp"]), _FORM).alias("t")).to_series().dt.replace_time_zone("UTC")
+    )
+    frame = frame.with_columns(start=start, span_s=number * unit_s)
+    length = pl.duration(microseconds=(pl.col("span_s") * 1e6).round().cast(pl.Int64, strict=False))
+    sound = pl.col("span_s").is_between(0, _LONGEST_S, closed="right")
+    return frame.with_columns(ts_utc=pl.when(sound).then(pl.col("start") + length))
+
+
+def _energies(mine: pl.DataFrame, field: Field, scope: str) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    """Return the energies of one device, and rejects."""
+    values, bad = table.convert(mine, [field])
+    # A counter that wrapped within a stretch leaves a negative energy.
+    negative = mine.filter((values["energy_j"] < 0).fill_null(value=False))
+    values = values.with_columns(pl.when(pl.col("energy_j") >= 0).then("energy_j").alias("energy_j"))
+    values, judged = table.judge(values, mine, [field], scope)
+    kept = values.join(mine.select("line", "ts_utc", "span_s"), on="line", how="left", maintain_order="left")
+    return table.kept(kept), [table.cell_rejects(negative, field, pl.lit("negative-energy")), bad, judged]
 
 
 def _fields(
