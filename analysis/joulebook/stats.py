@@ -47,7 +47,7 @@ def finite(values: npt.ArrayLike) -> Array:
     Returns
     -------
     numpy.ndarray
-        One dimension, float64.
+        One dimension, float64; the values themselves, not a copy, where all of them are finite and in a row.
 
     Examples
     --------
@@ -55,7 +55,8 @@ def finite(values: npt.ArrayLike) -> Array:
     [1.0, 2.0]
     """
     array = np.asarray(values, dtype=np.float64).ravel()
-    return np.ascontiguousarray(array[np.isfinite(array)])
+    known = np.isfinite(array)
+    return np.ascontiguousarray(array if known.all() else array[known])
 
 
 def median(values: npt.ArrayLike) -> float:
@@ -93,10 +94,11 @@ def difference_sd(values: npt.ArrayLike) -> float:
     array = finite(values)
     if array.size < 2:
         return 0.0
-    steps = np.abs(np.diff(array))
+    moves = np.diff(array)
+    steps = np.abs(moves)
     # Ripple moves few readings far, which the median does not see; a level shift moves fewer still.
     kept = np.sort(steps)[: max(int(TRIMMED_RATIO * steps.size), 1)]
-    return max(mad(np.diff(array)), math.sqrt(float(np.mean(kept**2)) / TRIMMED_VARIANCE)) / math.sqrt(2.0)
+    return max(mad(moves), math.sqrt(float(np.mean(kept**2)) / TRIMMED_VARIANCE)) / math.sqrt(2.0)
 
 
 def autocorrelation(values: npt.ArrayLike, max_lag: int) -> Array:
@@ -181,6 +183,10 @@ def long_run_variance(values: npt.ArrayLike) -> float:
     array = finite(values)
     if array.size < 3 or np.ptp(array) == 0.0:
         return 0.0
+    return _long_run_variance(array)
+
+
+def _long_run_variance(array: Array) -> float:
     blocks, width = _blocks(array)
     return autoregression.long_run_variance(blocks - blocks.mean()) * width
 
@@ -212,7 +218,7 @@ def effective_n(values: npt.ArrayLike) -> float:
     array = finite(values)
     if array.size < 3 or np.ptp(array) == 0.0:
         return float(min(array.size, 1))
-    return _effective_n(array, long_run_variance(array))
+    return _effective_n(array, _long_run_variance(array))
 
 
 def _effective_n(array: Array, variance: float) -> float:
@@ -272,7 +278,7 @@ def mean_interval(values: npt.ArrayLike, *, unit: str = "W") -> Estimate:
     if n < MEAN_INTERVAL_MIN_N_EFF:
         reason = f"only {n} readings: not enough for an interval"
         return Estimate(mean, unit=unit, n=n, n_eff=None, method=method, reason=reason)
-    variance = long_run_variance(array)
+    variance = _long_run_variance(array)
     n_eff = _effective_n(array, variance)
     if n_eff < MEAN_INTERVAL_MIN_N_EFF:
         reason = (
