@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from joulebook_pipelines.logs import step_text, training_forms
+from joulebook_pipelines.logs import step_text, text, training_forms
 from joulebook_pipelines.logs.contract import Adapter, Log, LogRefusedError, Part
 
 
 def _parse(log: Log) -> Iterator[Part]:
     form = training_forms.find(log.head)
+    if form is None:
+        # What stands before the first step may be long: a model that is loaded, a data set that is prepared.
+        first = next(text.blocks(log.path, log.head), None)
+        log = replace(log, head=replace(log.head, text=first.data.decode("utf-8", errors="replace") if first else ""))
+        form = training_forms.find(log.head)
     if form is None:
         raise LogRefusedError(f"{log.name}: has no lines with the loss of a step or of an epoch")
     yield from step_text.parse(log, form)

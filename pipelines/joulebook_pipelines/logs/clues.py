@@ -94,7 +94,8 @@ def _of_text(head: Head) -> str:
             "with the titles run_id,start_time,end_time,energy_j; joulebook formats lists what is read"
         )
     return (
-        f"{begins}, and none of its first {len(lines)} lines speaks of power or energy: leave it out of the study. If it is a table of "
+        f"{begins}, and none of its first {len(lines)} lines speaks of power or energy: leave it out of the study. If it is the printed "
+        'log of a training whose steps come later, add adapter = "training-text" to its [[source]]; if it is a table of '
         'meter readings, name its columns: columns = { time = "…", power_w = "…" }; joulebook formats lists what is read'
     )
 

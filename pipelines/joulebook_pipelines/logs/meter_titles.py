@@ -147,6 +147,8 @@ def _words(bare: str) -> tuple[list[str], list[str]]:
 def _role(words: list[str], written: list[str], unit: str) -> str:
     """Return what a column is that holds no quantity; ``""`` where it may hold one."""
     said = set(words)
+    if said & {"utc", "timestamp"} and said & (known.START | known.END) and not unit:
+        return "start" if said & known.START else "end"  # the time at which a power begins is no power
     measures = quantity_of(unit) or said & (known.POWER - {"p"}) or _unit_word(written, " ".join(written))
     if measures or said & known.OTHER_TIMES:
         return ""
