@@ -46,6 +46,9 @@ IDLE_MARGIN_W: Final = 15.0
 IDLE_MARGIN_RATIO: Final = 0.1
 """The same as a share of the idle level; the larger of the two holds."""
 
+EDGE_QUANTILE: Final = 0.05
+"""Quantile of busy readings below which one beside a stall covers a part of it."""
+
 SAMPLE: Final = 1_000_000
 """Readings that levels are read from; a longer log is thinned to so many."""
 
@@ -187,7 +190,7 @@ def split(
             states[a + rest[0] : a + rest[-1] + 1] = IDLE
         elif lasts <= STALL_MAX_S or (known is not None and known[a:b].all()):
             states[a:b] = STALL
-    return _with_edges(states, low)
+    return _with_edges(states, low, power_w)
 
 
 def _dip_w(power_w: Array, working: npt.NDArray[np.bool_], resting: npt.NDArray[np.bool_]) -> float | None:
@@ -205,11 +208,16 @@ def _unused(utilization_ratio: Array | None, known: npt.NDArray[np.bool_] | None
     return float(np.mean(utilization_ratio[known])) < UNUSED_UTILIZATION_RATIO
 
 
-def _with_edges(states: States, low: npt.NDArray[np.bool_]) -> States:
-    """Mark low busy readings beside a stall as mixed: their span covers both sides of its edge."""
+def _with_edges(states: States, low: npt.NDArray[np.bool_], power_w: Array) -> States:
+    """Mark busy readings beside a stall as mixed that are lower than work is: their span covers both sides of its edge."""
     stall = states == STALL
+    if not stall.any():
+        return states
     beside = np.zeros(states.size, np.bool_)
     beside[1:] |= stall[:-1]
     beside[:-1] |= stall[1:]
-    states[beside & low & (states == BUSY)] = MIXED
+    busy = states == BUSY
+    if busy.any():
+        low = low | (power_w < ranks.quantile(_thinned(power_w[busy]), EDGE_QUANTILE))
+    states[beside & low & busy] = MIXED
     return states

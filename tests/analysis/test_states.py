@@ -58,6 +58,16 @@ def test_the_low_edge_of_a_stall_is_mixed():
     assert out[50:55].tolist() == [states.MIXED, states.STALL, states.STALL, states.STALL, states.MIXED]
 
 
+def test_a_reading_that_covers_a_part_of_a_stall_is_mixed_though_it_is_above_the_threshold():
+    work, dip = np.tile([530.0, 445.0], 30), [390.0, 201.0, 203.0, 202.0, 200.0, 390.0]
+    watts = np.concatenate((work, dip, work, dip, work, dip, work)) + np.random.default_rng(3).normal(0, 3, 258)
+    out = states.split(np.arange(258.0), watts, np.full(258, UNKNOWN))
+    assert states.threshold_w(watts) < 380.0
+    for first in (60, 126, 192):
+        assert out[first : first + 6].tolist() == [states.MIXED, *[states.STALL] * 4, states.MIXED]
+    assert (out == states.BUSY).sum() == 240
+
+
 def test_no_threshold_without_two_levels():
     assert states.threshold_w(np.full(10, 5.0)) is None
     assert states.threshold_w(np.random.default_rng(0).normal(400.0, 10.0, 500)) is None
