@@ -93,10 +93,16 @@ def _of_text(head: Head) -> str:
             "CSV with the titles time,power_w (or time,energy_j for the energy of each interval); a total of one run goes into a table "
             "with the titles run_id,start_time,end_time,energy_j; joulebook formats lists what is read"
         )
+    late = (
+        ""
+        if head.complete
+        else (
+            'If it is the printed log of a training whose steps come later, add adapter = "training-text" to its [[source]]. '
+        )
+    )
     return (
-        f"{begins}, and none of its first {len(lines)} lines speaks of power or energy: leave it out of the study. If it is the printed "
-        'log of a training whose steps come later, add adapter = "training-text" to its [[source]]; if it is a table of '
-        'meter readings, name its columns: columns = { time = "…", power_w = "…" }; joulebook formats lists what is read'
+        f"{begins}, and none of its first {len(lines)} lines speaks of power or energy: leave it out of the study. {late}If it is a table "
+        'of meter readings, name its columns: columns = { time = "…", power_w = "…" }; joulebook formats lists what is read'
     )
 
 

@@ -12,6 +12,9 @@ from joulebook_pipelines.logs.meter_titles import Meaning
 from joulebook_pipelines.logs.table import Field
 
 ENERGIES = ("energy_j", "energy_counter_j")
+_OF_ROWS = frozenset({"", "gpu"})
+"""Places of titles that are about the device that a row names."""
+
 _ENERGETIC = frozenset({"power_w", *ENERGIES})
 _HOSTS = {"host", "hostname", "server", "machine", "node", "nodename", "node_name"}
 _USAGE = {"usage", "consumption", "verbrauch", "amount", "consumo", "consommation"}
@@ -220,6 +223,7 @@ def _groups(
     counts: list[tuple[str, str]] = []
     twice: list[str] = []
     alone = None if rows_name_device else _only_powered(found, options)
+    scope_of_rows = _scope_of_rows(found, options)
     for column, title, m in zip(dialect.names, dialect.titles, found, strict=True):
         if m.role != "quantity":
             continue
@@ -230,8 +234,8 @@ def _groups(
             and (m.place == "" or (device, scope) == ("gpu:0", "board") == alone)
         ):
             device, scope = alone
-        if rows_name_device and m.place in {"", "gpu"}:
-            device = ""
+        if rows_name_device and m.place in _OF_ROWS:
+            device, scope = "", scope_of_rows
         mine = fields.setdefault((device, scope), [])
         if any(f.quantity == m.quantity for f in mine):
             twice.append(title)
@@ -249,6 +253,12 @@ def _only_powered(found: list[Meaning], options: Options) -> tuple[str, str] | N
     """Return device and scope of the only thing whose power or energy a table has: what names nothing else is about it."""
     powered = {device_places.of(m.place, options) for m in found if m.quantity in _ENERGETIC}
     return powered.pop() if len(powered) == 1 else None
+
+
+def _scope_of_rows(found: list[Meaning], options: Options) -> str:
+    """Return the boundary of the devices that rows name: that of their power, of cards where a title says so."""
+    scopes = [device_places.of(m.place, options)[1] for m in found if m.quantity in _ENERGETIC and m.place in _OF_ROWS]
+    return next((s for s in scopes if s), scopes[0] if scopes else "")
 
 
 def own_scope(scope: str, fields: Sequence[Field]) -> str:
