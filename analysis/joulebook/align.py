@@ -14,6 +14,7 @@ import polars as pl
 from joulebook import (
     align_checks,
     align_counter,
+    align_fine,
     align_frame,
     align_grow,
     align_jumps,
@@ -177,6 +178,7 @@ def estimate(
     steps = align_jumps.find(fast, slow, few, whole)
     if doubt and steps.is_empty():
         return refused(doubt, subject=subject)
+    whole = align_fine.refit(fast, few, whole)
     return _result(fast, slow, whole, slow_is_reading=slow_is_reading, steps=steps, model_s=model_s, subject=subject)
 
 
@@ -253,11 +255,13 @@ def _result(
     anchor = _EPOCH + timedelta(microseconds=epoch + round(anchor_s * 1e6))
     base = f"{slow.time_s.size} samples, {fit.n_eff:.0f} effective edges"
     status, reason = "aligned", f"{base}; {thin}" if thin else base
+    lo_hi = offset - half - early, offset + half + late
     result = Alignment(
-        offset, offset - half - early, offset + half + late, drift, drift - half_ppm, drift + half_ppm, anchor,
+        offset, *lo_hi, drift, drift - half_ppm, drift + half_ppm, anchor,
         float(np.sqrt(np.average(fit.local_s**2, weights=fit.local_se**-2))) if fit.local_s.size else None,
         status, reason, fit.gain, None if slow.kind == COUNTER else fit.sensor.window_s, fit.sensor.lag_s,
-        align_frame.beside(fast, slow, fit), steps, align_checks.flags(offset, half, drift, steps=steps, subject=subject),
+        align_frame.beside(fast, slow, fit), steps,
+        align_checks.flags(offset, lo_hi, drift, steps=steps, subject=subject),
     )  # fmt: skip
     if len(steps):
         what = ", ".join(f"{s:+.2f} s at {t:%Y-%m-%d %H:%M:%S}" for t, s in steps.iter_rows())

@@ -221,7 +221,7 @@ def drift_doubt(fit: Fit, slow: Signal) -> str:
 
 
 def flags(
-    offset_s: float, half_s: float, drift_ppm: float, *, steps: pl.DataFrame, subject: str
+    offset_s: float, lo_hi_s: tuple[float, float], drift_ppm: float, *, steps: pl.DataFrame, subject: str
 ) -> tuple[Finding, ...]:
     """Return what the reader of an alignment should know."""
     out: list[Finding] = []
@@ -241,9 +241,9 @@ def flags(
         severity = Severity.WARNING if off > FLAG_S[1] else Severity.NOTE
         out.append(Finding(
             f"clock-off-{limit:g}s".replace(".", ""), severity, subject,
-            f"The clock is off by {offset_s:.2f} s (± {half_s:.2f} s), more than {limit:g} s. It is corrected here; "
-            "synchronise it at the source.",
-            {"offset_s": offset_s, "half_width_s": half_s, "limit_s": limit},
+            f"The clock is off by {offset_s:.2f} s ({lo_hi_s[0]:.2f} to {lo_hi_s[1]:.2f} s), more than {limit:g} s. It is "
+            "corrected here; synchronise it at the source.",
+            {"offset_s": offset_s, "offset_lo_s": lo_hi_s[0], "offset_hi_s": lo_hi_s[1], "limit_s": limit},
         ))  # fmt: skip
     for when, size in steps.iter_rows():
         out.append(Finding(

@@ -92,6 +92,7 @@ def fit(
     drift: float,
     anchor_s: float,
     bend_s: float | None = None,
+    smooth: bool = False,
 ) -> Fit | None:
     """Fit shift and drift by Gauss-Newton on whitened residuals, from a start.
 
@@ -109,6 +110,8 @@ def fit(
         Where on the slow clock the shift is meant [s].
     bend_s
         The bend where the start is a fit to more of the same logs, whose residuals tell the noise at once.
+    smooth
+        Whether the logs vary so slowly that what lies between their samples is known: there is no bend.
 
     Returns
     -------
@@ -124,11 +127,12 @@ def fit(
     noise = align_noise.Noise(1.0, 0.0, np.zeros(0))
     # a counter's rounding, not the model, limits what it tells of drift
     floor = 0.0 if slow.kind == COUNTER else align_noise.floor_s(sensor, fast)
-    usual = BEND * c.period_s if alike(c.period_s, slow) else 0.0
+    bent = alike(c.period_s, slow) and not smooth
+    usual = BEND * c.period_s if bent else 0.0
     at = Map(shift_s, drift, anchor_s, usual if bend_s is None else bend_s)
     done = False
     for step in range(STEPS):
-        system = _system(c, slow, sensor, at)
+        system = _system(c, slow, sensor, at, bent=bent)
         if system is None:
             return None
         y, linear, moved, between = system
@@ -142,12 +146,12 @@ def fit(
         done = fresh and abs(move) < small and abs(drive) * span < 2 * small
         if done:
             break
-    return _report(c, slow, sensor, at, done)
+    return _report(c, slow, sensor, at, done, bent=bent)
 
 
 def judge(fast: Signal, slow: Signal, sensor: Sensor, at: Map) -> Fit | None:
     """Return how well a map fits that was not fitted to these logs; ``None`` where too few samples fall on the fast log."""
-    return _report(curve(fast, sensor), slow, sensor, at, True)
+    return _report(curve(fast, sensor), slow, sensor, at, True, bent=alike(fast.period_s, slow))
 
 
 def _stepped(at: Map, bend: float, move: float, drive: float, *, furthest_s: float) -> Map:
@@ -164,7 +168,9 @@ def _prior(at: Map, c: Curve) -> tuple[float, float]:
     return BEND * c.period_s - at.bend_s, BEND_SE * c.period_s
 
 
-def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Floats, Floats, Floats] | None:
+def _system(
+    c: Curve, slow: Signal, sensor: Sensor, at: Map, *, bent: bool
+) -> tuple[Floats, Floats, Floats, Floats] | None:
     """Return readings, linear regressors (prediction, 1, time) and derivatives to bend, shift and drift, where known.
 
     And how far each prediction lies between two samples of the fast log, 0 on one and 1 half-way; nothing where that is
@@ -172,8 +178,7 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     """
     x = slow.time_s - at.anchor_s
     u = slow.time_s + at.shift_s + at.drift * x
-    one_pace = alike(c.period_s, slow)
-    u, turn = c.bent(u, at.bend_s) if one_pace else (u, align_noise.NOWHERE)
+    u, turn = c.bent(u, at.bend_s) if bent else (u, align_noise.NOWHERE)
     h = 0.5 * c.period_s
     f = predict(c, slow, sensor, u)
     slope = (predict(c, slow, sensor, u + h) - predict(c, slow, sensor, u - h)) / (2 * h)
@@ -190,7 +195,7 @@ def _system(c: Curve, slow: Signal, sensor: Sensor, at: Map) -> tuple[Floats, Fl
     linear = np.column_stack([f - f.mean(), np.ones_like(f), x / scale])
     gain = align_squares.fit(linear, y)[0]
     columns = [slope, slope * x]
-    if not one_pace:
+    if not bent:
         return y, linear, gain * np.column_stack(columns), align_noise.NOWHERE
     turn = turn[keep]
     wave = np.sin(turn)
@@ -226,9 +231,9 @@ def _move(
     return float(step[-BENT]) if moved.shape[1] == BENT else 0.0, float(step[-2]), float(step[-1])
 
 
-def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool) -> Fit | None:
+def _report(c: Curve, slow: Signal, sensor: Sensor, at: Map, converged: bool, *, bent: bool) -> Fit | None:
     """Return the fit at a solution: gain, covariance of shift and drift, likelihood against no relation."""
-    system = _system(c, slow, sensor, at)
+    system = _system(c, slow, sensor, at, bent=bent)
     if system is None:
         return None
     y, linear, moved, between = system
