@@ -21,6 +21,9 @@ MIN_SEPARATION = 3.0
 STALL_RATIO = 0.6
 """A dip to less than this share of the busy level is a stall [1]; stalled boards draw 30 to 50 % of their peak."""
 
+STALL_ABOVE_IDLE = 0.5
+"""... or to less than this share of what the busy level is above idle [1]: a node's fans, disks and supplies never stall."""
+
 HYSTERESIS = 0.05
 """Dead band around the threshold as a share of the distance of the levels [1]."""
 
@@ -50,7 +53,7 @@ class Stalls:
     ----------
     frame
         One row a dip: ``start_utc``, ``end_utc``, ``seconds``, ``n``, ``mean_w``, ``utilization_ratio``, ``kind``
-        (``stall`` below 60 % of the busy level, ``idle`` where it is as deep but lies before or after the work, else
+        (``stall`` below 60 % of the busy level or half-way to idle, ``idle`` where it is as deep but lies before or after the work, else
         ``dip``).
     busy_w, stall_w
         Mean of the two levels, summed over devices [W]; refused where there is one level only.
@@ -129,7 +132,8 @@ def find(
     if separation < MIN_SEPARATION:
         return _none(f"one level of power: the best two are {separation:.2g} standard deviations apart")
     below = _below(watts, threshold - HYSTERESIS * (high - low) / 2, threshold + HYSTERESIS * (high - low) / 2)
-    frame = stall_edges.told_apart(_events(ticks, below, (low + high) / 2, period, high), *_ends(ticks))
+    limit_w = max(STALL_RATIO * high, 0.0 if idle_w is None else idle_w + STALL_ABOVE_IDLE * (high - idle_w))
+    frame = stall_edges.told_apart(_events(ticks, below, (low + high) / 2, period, limit_w), *_ends(ticks))
     if marks is not None and not marks.is_empty():
         frame = _marked(frame, marks)
     priced = _priced(frame, high, idle_w=idle_w, n=ticks.height, period=_period(frame.filter(pl.col("kind") != "idle")))
@@ -182,7 +186,9 @@ def _below(watts: Floats, enter: float, leave: float) -> NDArray[np.bool_]:
     return out
 
 
-def _events(ticks: pl.DataFrame, below: NDArray[np.bool_], half_w: float, period: float, busy_w: float) -> pl.DataFrame:
+def _events(
+    ticks: pl.DataFrame, below: NDArray[np.bool_], half_w: float, period: float, limit_w: float
+) -> pl.DataFrame:
     """Return the dips, with edges where power crosses the middle between the levels."""
     t = ((ticks["ts_utc"] - ticks["ts_utc"][0]).dt.total_microseconds() / 1e6).to_numpy()
     y, use = ticks["power_w"].to_numpy(), ticks["utilization_ratio"].cast(pl.Float64).to_numpy()
@@ -203,7 +209,7 @@ def _events(ticks: pl.DataFrame, below: NDArray[np.bool_], half_w: float, period
     frame = pl.DataFrame({
         "a": start, "b": end, "seconds": np.maximum(end - start, 0.0), "n": b - a + 1, "mean_w": mean,
         "utilization_ratio": pl.Series(ratio, dtype=pl.Float64).fill_nan(None),
-        "kind": np.where((mean < STALL_RATIO * busy_w) & idle, "stall", "dip").astype(object),
+        "kind": np.where((mean < limit_w) & idle, "stall", "dip").astype(object),
     }, schema_overrides={"kind": pl.String, "n": pl.Int64})  # fmt: skip
     first = ticks["ts_utc"][0]
     return frame.with_columns(

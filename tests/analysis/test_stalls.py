@@ -38,6 +38,16 @@ def test_a_shallow_dip_is_no_stall():
     assert got.energy.value == 0.0
 
 
+def test_a_stall_is_one_at_the_node_too_whose_rest_never_dips():
+    board = periodic()
+    node = 300.0 + 1.15 * board  # 760 W at work, 484 W in a stall: 64 % of it
+    assert stalls.find(log(node)).frame["kind"].unique().to_list() == ["dip"]
+    got = stalls.find(log(node), idle_w=369.0)
+    assert got.seconds.value == pytest.approx(stalls.find(log(board), idle_w=60.0).seconds.value, rel=0.02)
+    assert got.stall_w.value == pytest.approx(484.0, abs=5.0)
+    assert stalls.find(log(300.0 + 1.15 * periodic(low=320.0)), idle_w=369.0).seconds.value == 0.0
+
+
 def test_a_dip_at_high_utilisation_is_no_stall():
     got = stalls.find(log(periodic(), utilization_ratio=np.full(1800, 0.99)))
     assert set(got.frame["kind"]) == {"dip"}

@@ -1,8 +1,10 @@
 """What the stages make of small studies whose numbers are known by hand."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -159,3 +161,30 @@ def test_phases_of_a_real_table_are_those_of_its_counters(analysed, shared):
         pl.col("scope") == "board", pl.col("metric") == "phase_energy_j", pl.col("phase") == "model load"
     )
     assert told["value"].item() == pytest.approx((15448921 + 15050843 + 14819002) / 1e3, rel=0.005)
+
+
+def test_time_and_energy_of_stalls_are_those_that_a_log_tells(analysed):
+    rng = np.random.default_rng(2)
+    begin = datetime(2026, 11, 2, 1, tzinfo=UTC)
+    at, marks, waits = 0.0, ["run,phase,start,end"], np.zeros(900)
+    while at < 830.0:
+        work, wait = at + rng.uniform(35.0, 60.0), 3.5
+        for phase, start, end in (("forward", at, work), ("data_wait", work, work + wait)):
+            marks.append(
+                f"r,{phase},{(begin + timedelta(seconds=start)).isoformat()},{(begin + timedelta(seconds=end)).isoformat()}"
+            )
+        # each reading is the mean of the second before it
+        waits += np.clip(np.minimum(np.arange(900.0), work + wait) - np.maximum(np.arange(900.0) - 1.0, work), 0.0, 1.0)
+        at = work + wait
+    watts = 400.0 - 240.0 * waits + rng.normal(0.0, 3.0, 900)
+    lines = ["timestamp, index, name, power.draw [W]"]
+    lines += [
+        f"2026/11/02 01:{s // 60:02d}:{s % 60:02d}.000, 0, NVIDIA H100 80GB HBM3, {w:.2f} W"
+        for s, w in enumerate(watts)
+    ]
+    told = f'[[run]]\nid = "r"\nstart = {begin.isoformat()}\nend = {(begin + timedelta(seconds=at)).isoformat()}\n'
+    results, _ = analysed({"gpu.csv": "\n".join(lines), "phases.csv": "\n".join(marks)}, each={"phases.csv": told})
+    n = len(marks) // 2
+    assert _values(results, "stall_s", scope="board")[""] == pytest.approx(3.5 * n)
+    assert _values(results, "stall_energy_j", scope="board")[""] == pytest.approx(3.5 * n * 160.0, rel=0.03)
+    assert _values(results, "stall_lost_energy_j", scope="board")[""] == pytest.approx(3.5 * n * 400.0, rel=0.01)

@@ -9,7 +9,7 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import checkpoints, stalls, totals, waste
+from joulebook import checkpoints, estimates, stalls, totals, waste
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages import shape
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
@@ -60,10 +60,15 @@ def _found(
 
 def _stalls(context: Context, run: Run, scope: str, found: stalls.Stalls, numbers: Numbers, *, whole: bool) -> None:
     timed = whole and found.energy.value is not None
-    energy = found.energy if timed else _waited(context, run, scope) or found.energy
+    waited = _waited(context, run, scope)
+    # What a log says that it waited is exact in time; only where power falls for longer is there more to tell.
+    longer = timed and waited is not None and (found.energy.lo or 0.0) > (waited.hi or 0.0)
+    energy, lost, seconds = (found.energy, found.lost, found.seconds)
+    if waited is not None and not longer:
+        energy, (lost, seconds) = waited, _lost(context, run, scope, found)
     numbers.add(run.run_id, scope, "stall_energy_j", energy)
-    numbers.add(run.run_id, scope, "stall_lost_energy_j", found.lost)
-    numbers.add(run.run_id, scope, "stall_s", found.seconds)
+    numbers.add(run.run_id, scope, "stall_lost_energy_j", lost)
+    numbers.add(run.run_id, scope, "stall_s", seconds)
     if found.period.value is not None:
         numbers.add(run.run_id, scope, "stall_period_s", found.period)
     numbers.find(run.run_id, (_about(f, run, scope) for f in found.findings))
@@ -74,6 +79,17 @@ def _waited(context: Context, run: Run, scope: str) -> Estimate | None:
     told = [_phase_energy(context, run, scope, phase) for phase in WAITING]
     known = [e for e in told if e is not None and e.value is not None]
     return replace(known[0], method=f"logged phase, {known[0].method}") if len(known) == 1 else None
+
+
+def _lost(context: Context, run: Run, scope: str, found: stalls.Stalls) -> tuple[Estimate, Estimate]:
+    """Return what the time that a log says it waited would have cost at work [J], and that time [s]."""
+    rows = context.store.table("phases").filter((pl.col("run_id") == run.run_id) & pl.col("phase").is_in(WAITING))
+    n, value = rows.height, float((rows["end_utc"] - rows["start_utc"]).dt.total_microseconds().sum()) / 1e6
+    seconds = Estimate(value, value, value, "s", n, method="logged phase")
+    busy = context.number(run.run_id, scope, "stable_power_w")
+    if busy is None or busy.value is None:
+        return found.lost, seconds
+    return estimates.scaled(busy, value, unit="J", method="logged time at stable power"), seconds
 
 
 def _phase_energy(context: Context, run: Run, scope: str, phase: str) -> Estimate | None:
