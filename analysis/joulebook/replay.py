@@ -135,8 +135,7 @@ def run(recorded: pl.DataFrame, rules: Sequence[Rule], *, silent_s: float = SILE
         made = rule.decide(rule.observe(recorded))
         if set(made.columns) != set(DECISION):
             raise ValueError(f"rule {rule.name!r} returns {', '.join(made.columns)}; wanted are {', '.join(DECISION)}")
-        kept = made.select(pl.col(c).cast(t) for c, t in DECISION.items()).filter(
-            pl.col("ts_utc") >= (heard["ts_utc"].min() if heard.height else None)
-        )
+        kept = made.select(pl.col(c).cast(t) for c, t in DECISION.items())
+        kept = kept.filter(pl.col("ts_utc") >= heard["ts_utc"].min()) if heard.height else kept.clear()
         parts.append(kept.with_columns(rule=pl.lit(rule.name)))
     return pl.concat(parts).sort("ts_utc", "rule").select("ts_utc", "rule", "decision", "reason", "at_stake_j")
