@@ -139,6 +139,20 @@ def test_a_run_in_a_file_and_its_backup_is_named(analysed):
     assert all("emissions.csv" in m for m in twice["message"])
 
 
+@pytest.mark.parametrize(("duration", "tokens"), [("", 900.0), (', "step_time_s": 1.0', 1000.0)])
+def test_a_run_has_the_tokens_of_its_own_time(analysed, duration, tokens):
+    lines = [
+        f'{{"time": {1_772_445_600 + i}, "step": {i}, "tokens": 100, "loss": 1.0{duration}}}' for i in range(1, 11)
+    ]
+    boards = "".join(f"2026/03/02 10:00:{s:02d}.000, 0, 100.00 W\n" for s in range(20))
+    files = {"gpu.csv": f"timestamp, index, power.draw [W]\n{boards}", "train.jsonl": "\n".join(lines)}
+    results, findings = analysed(files)
+    energy = _values(results, "energy_j", scope="board")[""]
+    assert energy == pytest.approx(tokens)  # 100 W, 1 s and 100 tokens a step
+    assert _values(results, "tokens_per_j", scope="board")[""] == pytest.approx(1.0)
+    assert ("first-step-left-out" in findings["code"].to_list()) == (duration == "")
+
+
 def test_a_phase_that_two_logs_tell_is_one():
     moment = pl.datetime_range(
         pl.datetime(2026, 3, 2), pl.datetime(2026, 3, 2, 0, 0, 3), "1s", time_zone="UTC", eager=True

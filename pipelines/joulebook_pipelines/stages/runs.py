@@ -26,7 +26,8 @@ def _work(context: Context) -> Numbers:
     if context.study.runs:
         frame = _configured(context, logged)
     else:
-        frame = _of_logs(logged)
+        frame, late = _without_first_steps(_of_logs(logged), context.store.table("steps"))
+        numbers.find("", [_begun_late(late)] if late else [])
         if frame.is_empty():
             frame = _whole_log(context)
             numbers.find("", [_untold(frame)])
@@ -95,6 +96,37 @@ def _of_logs(logged: pl.DataFrame) -> pl.DataFrame:
         pl.col("start_utc").min(), pl.col("end_utc").max(), *firsts
     )
     return schema.conform(joined, "runs")
+
+
+def _without_first_steps(runs: pl.DataFrame, steps: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Take the work of a first step from a run that begins with the end of it; and return such runs.
+
+    A log that gives ends of steps only does not say when its first step began. The energy before that end is not the
+    run's, so neither are the tokens and samples of it.
+    """
+    untold = steps.filter(pl.col("start_utc").is_null()).join(
+        runs.select("run_id", end_utc="start_utc"), on=["run_id", "end_utc"], how="semi"
+    )
+    known = steps.group_by("run_id").agg(steps=pl.len())
+    first = untold.group_by("run_id").agg(before=pl.col("tokens").sum(), gone=pl.len()).join(known, on="run_id")
+    first = first.filter(pl.col("steps") > pl.col("gone"))
+    joined = runs.join(first, on="run_id", how="left", maintain_order="left").with_columns(
+        tokens=pl.col("tokens") - pl.col("before").fill_null(0.0),
+        samples=pl.col("samples") * (1 - pl.col("gone") / pl.col("steps")).fill_null(1.0),
+    )
+    return joined.select(runs.columns), first["run_id"].sort().to_list()
+
+
+def _begun_late(run_ids: list[str]) -> Finding:
+    """Say that first steps are left out."""
+    shown = ", ".join(run_ids[:MOST_NAMED]) + (f" and {len(run_ids) - MOST_NAMED} more" if run_ids[MOST_NAMED:] else "")
+    return Finding(
+        "first-step-left-out", Severity.NOTE, "training log",
+        f"The log gives the ends of steps only: {'run' if len(run_ids) == 1 else 'runs'} {shown} "
+        f"{'begins' if len(run_ids) == 1 else 'begin'} with the end of the first step, whose tokens and samples are left out. Log how long "
+        "each step took, or give the start in [[run]], to count it.",
+        {"run_ids": run_ids},
+    )  # fmt: skip
 
 
 def _whole_log(context: Context) -> pl.DataFrame:
