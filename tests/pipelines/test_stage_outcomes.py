@@ -8,8 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from joulebook import align
 from joulebook_pipelines import config, run
-from joulebook_pipelines.stages import phases
+from joulebook_pipelines.stages import clocks, phases
+from joulebook_pipelines.stages.context import Numbers
 from joulebook_pipelines.store import open_store
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
@@ -202,3 +204,10 @@ def test_time_and_energy_of_stalls_are_those_that_a_log_tells(analysed):
     assert _values(results, "stall_s", scope="board")[""] == pytest.approx(3.5 * n)
     assert _values(results, "stall_energy_j", scope="board")[""] == pytest.approx(3.5 * n * 160.0, rel=0.03)
     assert _values(results, "stall_lost_energy_j", scope="board")[""] == pytest.approx(3.5 * n * 400.0, rel=0.01)
+
+
+def test_a_clock_that_cannot_be_aligned_is_told_once():
+    numbers = Numbers()
+    clocks._row(align.refused("flat power", subject="meter"), "meter", "node", numbers)
+    assert [f.code for _, f in numbers.findings] == ["clock-not-aligned"]
+    assert "as they are stamped" in numbers.findings[0][1].message

@@ -63,7 +63,8 @@ def _estimate(mine: _Log | None, other: _Log | None, clock: str) -> Alignment | 
 def _row(found: Alignment | None, clock: str, reference: str, numbers: Numbers) -> dict[str, object]:
     if found is None:
         return _assumed(clock, reference, "no power readings on both clocks", numbers)
-    numbers.find("", found.findings)
+    # The refusal is told once, with what it does to the numbers.
+    numbers.find("", (f for f in found.findings if f.code != "clock-not-aligned"))
     if found.status == "refused":
         numbers.find("", [Finding(
             "clock-not-aligned", Severity.WARNING, clock,
