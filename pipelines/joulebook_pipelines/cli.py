@@ -9,6 +9,7 @@ from typing import Annotated
 
 import polars as pl
 import typer
+from threadpoolctl import threadpool_limits
 from typer.exceptions import TyperException
 
 from joulebook import iso_weeks
@@ -284,7 +285,9 @@ def version() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a failure of input is one clear line on stderr and an exit code."""
-    sys.exit(run_command(arguments))
+    # Arrays are small and devices are worked on side by side: threads of the linear algebra would stand in each other's way.
+    with threadpool_limits(1, user_api="blas"):
+        sys.exit(run_command(arguments))
 
 
 def run_command(arguments: list[str] | None = None) -> int:
