@@ -21,6 +21,7 @@ from joulebook import (
     align_model,
     align_rows,
     align_search,
+    align_sensors,
     align_trials,
     align_ways,
 )
@@ -245,7 +246,7 @@ def _result(
     """Turn a fit into the contract's numbers: offset and drift of the reading's clock."""
     sign = -1.0 if slow_is_reading else 1.0
     anchor_s = fit.anchor_s if slow_is_reading else fit.anchor_s + fit.shift_s
-    offset, drift = sign * fit.shift_s, sign * fit.drift * 1e6
+    offset, drift = sign * (fit.shift_s - align_sensors.late_s(fast, slow, fit.sensor)), sign * fit.drift * 1e6
     half, half_ppm = align_checks.half_widths(fit, fast, slow, model_s=model_s)
     early, late = (slow.early_s, fast.early_s) if slow_is_reading else (fast.early_s, slow.early_s)
     thin = align_checks.drift_doubt(fit, slow)

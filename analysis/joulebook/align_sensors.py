@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from joulebook import align_model
 from joulebook.align_curve import Sensor
 from joulebook.align_model import ALIKE, Fit
@@ -35,6 +37,39 @@ DECISIVE_GAIN = 200.0
 plainest model says, and to what points instead of means would say: with few edges they look alike."""
 
 
+HELD_SHARE = 0.5
+"""Share of the fast log's period from which its declared window is a mean over the step; a shorter one is a point of a curve."""
+
+
+def late_s(fast: Signal, slow: Signal, sensor: Sensor) -> float:
+    """Return by how much the model of two sensors takes the fast log's power for later than the slow log's [s].
+
+    A mean is known for the middle of its window. The curve of the fast log takes its values for means over their steps, or
+    for points; a sensor that averages over longer or shorter is polled before or after that. A window of the slow log that
+    was found from the data is the shorter for what the fast sensor has smoothed already; squared widths add up.
+
+    Parameters
+    ----------
+    fast, slow
+        The logs, with the windows that are declared.
+    sensor
+        What the fit has used.
+
+    Returns
+    -------
+    float
+        0 where nothing is declared of the fast log.
+    """
+    if fast.kind == COUNTER or not fast.window_s:
+        return 0.0
+    late = (fast.window_s - (fast.period_s if sensor.held else 0.0)) / 2
+    if slow.kind == COUNTER or slow.window_s is not None or not sensor.window_s or not sensor.held:
+        return late
+    smoothed = max(fast.window_s**2 - fast.period_s**2, 0.0)
+    real = min(float(np.hypot(sensor.window_s, np.sqrt(smoothed))), max(slow.period_s, sensor.window_s))
+    return late - (real - sensor.window_s) / 2
+
+
 def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
     """Return the sensor models that the logs' declarations leave open, the plainest first.
 
@@ -53,7 +88,8 @@ def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
     """
     p = slow.period_s
     alike = p < ALIKE * fast.period_s
-    held = fast.kind == COUNTER or bool(fast.window_s) or (alike and fast.window_s is None)
+    known = fast.window_s is not None and fast.window_s >= HELD_SHARE * fast.period_s
+    held = fast.kind == COUNTER or known or (alike and fast.window_s is None)
     if slow.kind == COUNTER:
         return [Sensor(0.0, 0.0, held)]
     if slow.window_s:
