@@ -9,7 +9,15 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import emissions_checks, emissions_json, emissions_rows, emissions_runs, stamps, table
+from joulebook_pipelines.logs import (
+    emissions_checks,
+    emissions_json,
+    emissions_rows,
+    emissions_runs,
+    relative,
+    stamps,
+    table,
+)
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -53,7 +61,7 @@ def _is_table(head: Head) -> bool:
 
 def _parse(log: Log) -> Iterator[Part]:
     rows = emissions_rows.read(log) if _is_table(log.head) else emissions_json.read(log)
-    raw, rejects = _timed(log, rows)
+    raw, rejects, doubts = _timed(log, rows)
     raw, more = _lasting(raw, rows)
     rejects += more
     raw, more = _scaled(raw, rows)
@@ -66,7 +74,7 @@ def _parse(log: Log) -> Iterator[Part]:
     rejects += more
     yield Part(
         lines=rows.lines, readings=readings, rejects=pl.concat(rejects), runs=_run_rows(log, runs),
-        channels=_channels(raw, readings), findings=_findings(log, rows, raw, runs),
+        channels=_channels(raw, readings), findings=(*doubts, *_findings(log, rows, raw, runs)),
         tool_version=next((v for v in raw["codecarbon_version"].drop_nulls().to_list()[::-1] if v.strip()), ""),
     )  # fmt: skip
 
@@ -75,8 +83,8 @@ def _fields(rows: emissions_rows.Rows) -> list[Field]:
     return [f for _, fields in _DEVICES.values() for f in fields if f.column in rows.present]
 
 
-def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-    """Return the rows with their UTC stamps, and as rejects what has none or stands twice."""
+def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.DataFrame], tuple[Finding, ...]]:
+    """Return the rows with their UTC stamps, as rejects what has none or stands twice, and doubts about the stamps."""
     samples = [s for s in rows.frame["timestamp"].drop_nulls().to_list() if len(s.strip()) > 9]
     if not samples:
         raise LogRefusedError(f"{log.name}: has a header but no row with a time stamp: no run was written")
@@ -92,7 +100,8 @@ def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.D
     raw = raw.filter(pl.col("ts_utc").is_not_null())
     again = emissions_runs.repeated(raw)
     twice = table.whole_lines(raw.filter(again).select("line", "raw"), "duplicate-run")
-    return raw.filter(~again), [rows.rejects, table.without_time(lost, _fields(rows), _STAMP), twice]
+    rejects = [rows.rejects, table.without_time(lost, _fields(rows), _STAMP), twice]
+    return raw.filter(~again), rejects, relative.repeated_hour(log, clock)
 
 
 def _lasting(raw: pl.DataFrame, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
