@@ -31,6 +31,8 @@ def stretches(d: Floats, r: Floats, sigma: float) -> tuple[Floats, Floats]:
 
 def beyond(f: Floats, r: Floats, gain: float) -> tuple[Floats, Floats]:
     """Return the gain, as a share of the whole log's, and its standard error, without the places that tell most."""
+    if gain == 0:  # a counter that ticks like a clock: there is no share of nothing
+        return np.zeros(PLACES), np.zeros(PLACES)
     y = r + gain * f
     told = f * y * np.sign(gain)
     reach = max(PLACE, r.size // 200)
