@@ -141,18 +141,20 @@ def test_a_run_in_a_file_and_its_backup_is_named(analysed):
     assert all("emissions.csv" in m for m in twice["message"])
 
 
-@pytest.mark.parametrize(("duration", "tokens"), [("", 900.0), (', "step_time_s": 1.0', 1000.0)])
-def test_a_run_has_the_tokens_of_its_own_time(analysed, duration, tokens):
-    lines = [
-        f'{{"time": {1_772_445_600 + i}, "step": {i}, "tokens": 100, "loss": 1.0{duration}}}' for i in range(1, 11)
-    ]
-    boards = "".join(f"2026/03/02 10:00:{s:02d}.000, 0, 100.00 W\n" for s in range(20))
-    files = {"gpu.csv": f"timestamp, index, power.draw [W]\n{boards}", "train.jsonl": "\n".join(lines)}
-    results, findings = analysed(files)
-    energy = _values(results, "energy_j", scope="board")[""]
-    assert energy == pytest.approx(tokens)  # 100 W, 1 s and 100 tokens a step
-    assert _values(results, "tokens_per_j", scope="board")[""] == pytest.approx(1.0)
-    assert ("first-step-left-out" in findings["code"].to_list()) == (duration == "")
+@pytest.mark.parametrize(("known", "tokens"), [(False, 900.0), (True, 1000.0)])
+def test_a_run_has_the_tokens_of_its_own_time(known, tokens):
+    ends = [datetime(2026, 3, 2, tzinfo=UTC) + timedelta(seconds=i) for i in range(1, 11)]
+    starts = pl.Series([e - timedelta(seconds=1) if known else None for e in ends], dtype=pl.Datetime("us", "UTC"))
+    end_utc = pl.Series(ends).cast(pl.Datetime("us", "UTC"))
+    steps = pl.DataFrame({"run_id": "a", "start_utc": starts, "end_utc": end_utc, "tokens": 100.0})
+    begin = (starts if known else end_utc)[0]
+    logged = pl.DataFrame({"run_id": ["a"], "start_utc": [begin], "tokens": [1000.0], "samples": [20.0]}).with_columns(
+        pl.col("start_utc").cast(pl.Datetime("us", "UTC"))
+    )
+    of_runs, late = runs._without_first_steps(logged, steps)
+    assert of_runs["tokens"].to_list() == [tokens]
+    assert of_runs["samples"].to_list() == [tokens / 50]
+    assert late == ([] if known else ["a"])
 
 
 def test_a_phase_that_two_logs_tell_is_one():
