@@ -10,7 +10,7 @@ import pytest
 
 from joulebook import align
 from joulebook_pipelines import config, run
-from joulebook_pipelines.stages import clocks, phases
+from joulebook_pipelines.stages import clocks, phases, runs
 from joulebook_pipelines.stages.context import Numbers
 from joulebook_pipelines.store import open_store
 
