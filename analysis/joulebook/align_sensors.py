@@ -36,7 +36,6 @@ DECISIVE_GAIN = 200.0
 """Log-likelihood gain from which the plainest model is out of the question. Below it the interval reaches to what the
 plainest model says, and to what points instead of means would say: with few edges they look alike."""
 
-
 HELD_SHARE = 0.5
 """Share of the fast log's period from which its declared window is a mean over the step; a shorter one is a point of a curve."""
 
@@ -66,7 +65,7 @@ def late_s(fast: Signal, slow: Signal, sensor: Sensor) -> float:
     if slow.kind == COUNTER or slow.window_s is not None or not sensor.window_s or not sensor.held:
         return late
     smoothed = max(fast.window_s**2 - fast.period_s**2, 0.0)
-    real = min(float(np.hypot(sensor.window_s, np.sqrt(smoothed))), max(slow.period_s, sensor.window_s))
+    real = min(float(np.sqrt(sensor.window_s**2 + smoothed)), max(slow.period_s, sensor.window_s))
     return late - (real - sensor.window_s) / 2
 
 

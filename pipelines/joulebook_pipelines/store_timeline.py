@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import schema
+from joulebook import timeline, totals
 from joulebook_pipelines.store_power import PowerReads
 
-Floats = npt.NDArray[np.float64]
-Stamps = npt.NDArray[np.int64]
+Ticks = npt.NDArray[np.int64]
 
 MOST_ROWS = 20_000_000
 """Readings that are held at once; a longer log is summed piece by piece."""
 
 LEAST_STEP_S = 0.001
 """Devices are added within ticks of the longest of their periods, and at least this long [s]."""
-
-
-class _Summed(NamedTuple):
-    """Devices added tick by tick: number and first stamp [µs] of each tick that all of them tell, and the sum [W]."""
-
-    tick: Floats
-    us: Stamps
-    watts: Floats
 
 
 class TimelineReads(PowerReads):
@@ -56,18 +46,19 @@ class TimelineReads(PowerReads):
         """
         chosen = self._used(None, scope, None)
         if chosen.is_empty():
-            return _thinned([], points)
+            return timeline.thinned([], points)
         step_s, pieces = self._pieces(scope, start_utc, end_utc)
         seen: set[tuple[str, str]] = set()
-        sums: list[tuple[int, _Summed]] = []
+        sums: list[tuple[int, pl.DataFrame]] = []
         for first, behind in pieces:
             bounds = (_later(start_utc, first * step_s - step_s), _earlier(end_utc, behind * step_s + step_s))
             devices = self._devices(chosen, bounds)
             seen |= set(devices)
-            found = [_by_tick(frame, step_s, (first, behind)) for frame in devices.values()]
-            if found:
-                sums.append((len(devices), _added(found)))
-        return _thinned([s for devices, s in sums if devices == len(seen)], points)
+            of_piece = [_of_piece(frame, step_s, (first, behind)) for frame in devices.values()]
+            if of_piece and all(frame.height for frame, _ in of_piece):
+                total = totals.by_tick([frame for frame, _ in of_piece], [tick for _, tick in of_piece])
+                sums.append((len(devices), total.select("ts_utc", "power_w")))
+        return timeline.thinned([total for devices, total in sums if devices == len(seen)], points)
 
     def _pieces(
         self, scope: str, start_utc: datetime | None, end_utc: datetime | None
@@ -96,9 +87,10 @@ class TimelineReads(PowerReads):
         """Return the powers of each device in order of time."""
         named: dict[tuple[str, str], list[pl.DataFrame]] = {}
         for row, frame in zip(chosen.iter_rows(named=True), self._channels(chosen, ("power_w",), bounds), strict=True):
-            known = frame.drop_nulls("power_w") if frame["power_w"].null_count() else frame
+            known = totals.told(frame)
             if known.height:
-                named.setdefault((row["host"], row["device"]), []).append(known)
+                load = pl.lit(None, pl.Float64).alias("utilization_ratio")
+                named.setdefault((row["host"], row["device"]), []).append(known.with_columns(load))
         return {d: f[0] if len(f) == 1 else pl.concat(f).sort("ts_utc", maintain_order=True) for d, f in named.items()}
 
 
@@ -112,41 +104,8 @@ def _earlier(end_utc: datetime | None, seconds: float) -> datetime | None:
     return own if end_utc is None or own is None else min(end_utc, own)
 
 
-def _by_tick(frame: pl.DataFrame, step_s: float, ticks: tuple[float, float]) -> _Summed:
-    """Return the mean of one device's readings in each tick of a piece."""
-    us, watts = frame["ts_utc"].to_physical().to_numpy(), frame["power_w"].to_numpy()
-    tick = np.floor(us / 1e6 / step_s)
-    mine = slice(*np.searchsorted(tick, ticks))
-    us, watts, tick = us[mine], watts[mine], tick[mine]
-    if not tick.size:
-        return _Summed(tick, us, watts)
-    first = np.flatnonzero(np.diff(tick, prepend=tick[0] - 1))
-    return _Summed(tick[first], us[first], np.add.reduceat(watts, first) / np.diff(first, append=tick.size))
-
-
-def _added(devices: list[_Summed]) -> _Summed:
-    """Return the sum of devices in the ticks that all of them tell."""
-    total = devices[0]
-    for one in devices[1:]:
-        if not np.array_equal(total.tick, one.tick):
-            tick, mine, other = np.intersect1d(total.tick, one.tick, assume_unique=True, return_indices=True)
-            total, one = (_Summed(tick, s.us[at], s.watts[at]) for s, at in ((total, mine), (one, other)))  # noqa: PLW2901
-        total = _Summed(total.tick, np.minimum(total.us, one.us), total.watts + one.watts)
-    return total
-
-
-def _thinned(sums: list[_Summed], points: int) -> pl.DataFrame:
-    """Return least, most and mean of each of ``points`` stretches of equal length that holds a tick."""
-    us = np.concatenate([np.zeros(0, np.int64), *(s.us for s in sums)])
-    watts = np.concatenate([np.zeros(0), *(s.watts for s in sums)])
-    at_s = us / 1e6
-    length_s = max(at_s[-1] - at_s[0], 1e-3) if us.size else 1.0
-    stretch = np.minimum(np.floor((at_s - at_s[:1]) / length_s * points), points - 1)
-    first = np.flatnonzero(np.diff(stretch, prepend=-1.0))
-    if not first.size:
-        return pl.DataFrame(schema={"ts_utc": schema.UTC, "lo_w": pl.Float64, "hi_w": pl.Float64, "mean_w": pl.Float64})
-    return pl.DataFrame({
-        "ts_utc": pl.Series(us[first]).cast(pl.Datetime("us")).dt.replace_time_zone("UTC"),
-        "lo_w": np.minimum.reduceat(watts, first), "hi_w": np.maximum.reduceat(watts, first),
-        "mean_w": np.add.reduceat(watts, first) / np.diff(first, append=us.size),
-    })  # fmt: skip
+def _of_piece(frame: pl.DataFrame, step_s: float, ticks: tuple[float, float]) -> tuple[pl.DataFrame, Ticks]:
+    """Return the readings of one device that lie in a piece, and the tick of each."""
+    tick = np.floor(frame["ts_utc"].to_physical().to_numpy() / 1e6 / step_s)
+    first, behind = (int(i) for i in np.searchsorted(tick, ticks))
+    return frame.slice(first, behind - first), tick[first:behind].astype(np.int64)

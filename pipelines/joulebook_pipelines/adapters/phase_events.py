@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, phase_log, phase_pairs, stamps, table, work
+from joulebook_pipelines.logs import dialect, phase_pairs, stamps, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "phase log"
@@ -94,13 +94,7 @@ def _parse(log: Log) -> Iterator[Part]:
         ):
             pairs.add(line, text, _told(event), at)  # events are few
         yield Part(lines=block.count)
-    odd = pl.DataFrame(
-        sorted(pairs.alone()), schema={"line": pl.Int64, "raw": pl.String, "rule": pl.String}, orient="row"
-    )
-    yield Part(
-        phases=phase_log.frame(pairs.phases, ORIGIN), rejects=table.whole_lines(odd, pl.col("rule")),
-        findings=(phase_log.without_run(log),),
-    )  # fmt: skip
+    yield pairs.part(log, ORIGIN)
 
 
 def _told(event: str | None) -> tuple[str, bool] | None:

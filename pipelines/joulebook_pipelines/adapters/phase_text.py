@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, meter_columns, phase_log, phase_pairs, stamps, table, training_forms, work
+from joulebook_pipelines.logs import dialect, meter_columns, phase_pairs, stamps, table, training_forms, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "text log"
@@ -90,13 +90,7 @@ def _parse(log: Log) -> Iterator[Part]:
             [e[:2] for e in events if e[0] == cut], schema={"line": pl.Int64, "raw": pl.String}, orient="row"
         )
         yield Part(lines=block.count, rejects=table.whole_lines(lost, "last-line-cut"))
-    odd = pl.DataFrame(
-        sorted(pairs.alone()), schema={"line": pl.Int64, "raw": pl.String, "rule": pl.String}, orient="row"
-    )
-    yield Part(
-        phases=phase_log.frame(pairs.phases, ORIGIN), rejects=table.whole_lines(odd, pl.col("rule")),
-        findings=(phase_log.without_run(log),),
-    )  # fmt: skip
+    yield pairs.part(log, ORIGIN)
 
 
 ADAPTER = Adapter(

@@ -208,6 +208,12 @@ def _ranges(log: Log, ranges: dict[str, float]) -> tuple[Finding, ...]:
     ),)  # fmt: skip
 
 
+def _ranges_told(raw: pl.DataFrame, column: str) -> dict[str, float]:
+    """Return where the counter of each device wraps [J], as a column of the log says."""
+    told = cells.plain_number(pl.col(column)).drop_nulls().first() * 1e-6
+    return dict(raw.group_by("device", maintain_order=True).agg(r=told).drop_nulls().iter_rows())
+
+
 def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> Iterator[Part]:
     """Read one line a domain: time, name of the zone, counter."""
     names = tuple(f"c{i}" for i in range(len(found.headers)))
@@ -244,13 +250,7 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
             if d and d.device not in channels
         ]
         channels |= {c.device: c for c in fresh}
-        if reach is not None:
-            seen = (
-                raw.group_by("device", maintain_order=True)
-                .agg(r=cells.plain_number(pl.col(names[reach])).drop_nulls().first())
-                .drop_nulls()
-            )
-            ranges |= {d: r * 1e-6 for d, r in seen.iter_rows()}
+        ranges |= _ranges_told(raw, names[reach]) if reach is not None else {}
         readings = table.kept(values.with_columns(raw["ts_utc"]))
         yield Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]), channels=tuple(fresh))
     yield Part(findings=(*how.findings, *_ranges(log, ranges), *relative.repeated_hour(log, how.clock)))

@@ -134,13 +134,24 @@ class _Choice:
         return raw.filter(mine), table.whole_lines(others.select("line", raw=mark), rule)
 
 
-def _parse(log: Log) -> Iterator[Part]:
+def _usual_line(log: Log) -> tuple[int, list[str]]:
+    """Return the first line of the usual number of words, and those.
+
+    Raises
+    ------
+    LogRefusedError
+        There is no line of a meter.
+    """
     found = [(i, line) for i, line in enumerate(log.head.lines[:_LEARNT_FROM], 1) if _LINE.match(line)]
     if not found:
         raise LogRefusedError(f"{log.name}: no line begins with Time,MM-DD-YYYY …,Watts,: it is no log of PTDaemon")
     widths = Counter(line.count(",") for _, line in found)
     at, line = next((i, line) for i, line in found if line.count(",") == widths.most_common(1)[0][0])
-    words = [w.strip() for w in line.split(",")]
+    return at, [w.strip() for w in line.split(",")]
+
+
+def _parse(log: Log) -> Iterator[Part]:
+    at, words = _usual_line(log)
     clock = stamps.localiser(_FORM, log.options, log.name, at, words[1])
     names = tuple(f"c{i}" for i in range(len(words)))
     labels, fields, parts = _layout(words)

@@ -75,16 +75,20 @@ def readings(
         pl.col("line").cast(pl.Int64), "device", column_name=pl.lit(title), rule=pl.lit("unknown-unit"),
         raw=pl.col("_joined"),
     ))  # fmt: skip
-    read = pl.concat(frames, how="diagonal").sort("line", maintain_order=True) if frames else None
-    if read is not None and read.select(pl.struct("line", "device", "ts_utc").is_duplicated().any()).item():
-        # A document may stand on one line: what a device says of one moment is one reading.
-        read = read.group_by("line", "device", "ts_utc", "span_s", maintain_order=True).agg(
-            pl.all().drop_nulls().first()
+    return _together(frames), pl.concat(rejects), tuple(channels)
+
+
+def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the readings of all quantities by line."""
+    if not frames:
+        return pl.DataFrame(
+            schema={"line": pl.Int64, "device": pl.String, "ts_utc": pl.Datetime("us", "UTC"), "span_s": pl.Float64}
         )
-    empty = pl.DataFrame(
-        schema={"line": pl.Int64, "device": pl.String, "ts_utc": pl.Datetime("us", "UTC"), "span_s": pl.Float64}
-    )
-    return (empty if read is None else read), pl.concat(rejects), tuple(channels)
+    read = pl.concat(frames, how="diagonal").sort("line", maintain_order=True)
+    if not read.select(pl.struct("line", "device", "ts_utc").is_duplicated().any()).item():
+        return read
+    # A document may stand on one line: what a device says of one moment is one reading.
+    return read.group_by("line", "device", "ts_utc", "span_s", maintain_order=True).agg(pl.all().drop_nulls().first())
 
 
 def _cell(column: str) -> pl.Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -243,25 +243,7 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
     start = hash_table.first(stripped)
     if start is None:
         raise LogRefusedError(f"{log.name}: the table has no header line that names its columns; {dialect.cure}")
-    columns = frozenset({"date", "time"} & set(start.names))
-    collector, clock = None, stamps.Localiser(None)
-    if "time" in columns:
-        if "date" not in columns and log.options.date is None:
-            raise LogRefusedError(
-                f'{log.name}: its lines carry a time of day without a date; add date = "2026-03-02" (the day of its first line) '
-                "to this [[source]], or log again with -o DT"
-            )
-        first, sample = next(
-            ((n, line) for n, line in enumerate(log.head.lines, 1) if line.strip() and "#" not in line), (1, "")
-        )
-        clock = stamps.localiser(_COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)]))
-    else:
-        collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
-        if collector is None and (log.options.distance_s is None or dialect.process):
-            known = "" if dialect.process else "; or add period_s = (seconds from round to round) to this [[source]]"
-            raise LogRefusedError(
-                f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}{known}"
-            )
+    columns, collector, clock = _timing(log, dialect, start.names)
     if not any(
         h in dialect.quantities and dialect.quantities[h][0] in {"power_w", "energy_counter_j"} for h in start.names
     ):
@@ -280,6 +262,38 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
         yield reader.read(block)
     if steps is not None:
         yield Part(findings=steps.findings)
+
+
+def _timing(
+    log: Log, dialect: Dialect, names: Sequence[str]
+) -> tuple[frozenset[str], stamp_lines.StampLines | None, stamps.Localiser]:
+    """Return the columns that hold times, what reads stamps between the rounds, and the clock.
+
+    Raises
+    ------
+    LogRefusedError
+        There are no times, or they need a zone or a date that nobody says.
+    """
+    columns = frozenset({"date", "time"} & set(names))
+    collector, clock = None, stamps.Localiser(None)
+    if "time" in columns:
+        if "date" not in columns and log.options.date is None:
+            raise LogRefusedError(
+                f'{log.name}: its lines carry a time of day without a date; add date = "2026-03-02" (the day of its first line) '
+                "to this [[source]], or log again with -o DT"
+            )
+        first, sample = next(
+            ((n, line) for n, line in enumerate(log.head.lines, 1) if line.strip() and "#" not in line), (1, "")
+        )
+        clock = stamps.localiser(_COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)]))
+    else:
+        collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
+        if collector is None and (log.options.distance_s is None or dialect.process):
+            known = "" if dialect.process else "; or add period_s = (seconds from round to round) to this [[source]]"
+            raise LogRefusedError(
+                f"{log.name}: its lines carry no time, and without times there is no energy; {dialect.cure}{known}"
+            )
+    return columns, collector, clock
 
 
 def _stands_alone(log: Log, collector: stamp_lines.StampLines) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from joulebook_pipelines.logs import phase_log
+import polars as pl
+
+from joulebook_pipelines.logs import phase_log, table
+from joulebook_pipelines.logs.contract import Log, Part
 
 
 class Pairs:
     """Joins the events of each phase."""
 
     def __init__(self) -> None:
-        self.phases: list[tuple[str, str, datetime, datetime]] = []
+        self._phases: list[tuple[str, str, datetime, datetime]] = []
         self._open: dict[str, list[tuple[datetime, int, str]]] = {}
         self._odd: list[tuple[int, str, str]] = []
 
@@ -32,7 +35,7 @@ class Pairs:
         elif event[1]:
             self._open.setdefault(event[0], []).append((at, line, raw))
         elif self._open.get(event[0]) and self._open[event[0]][-1][0] < at:
-            self.phases.append(("", phase_log.word(event[0]), self._open[event[0]].pop()[0], at))
+            self._phases.append(("", phase_log.word(event[0]), self._open[event[0]].pop()[0], at))
         else:
             self._odd.append((line, raw, "end-without-begin"))
 
@@ -41,7 +44,13 @@ class Pairs:
         opened = (n for n, begins in self._open.items() if begins)
         return next((n for n in opened if name == n or name.endswith(f" {n}")), name)
 
-    def alone(self) -> list[tuple[int, str, str]]:
-        """Return the lines that belong to no phase."""
+    def part(self, log: Log, origin: str) -> Part:
+        """Return what is known at the end of a log: the phases, and as rejects the lines that belong to none."""
         left = [(line, raw, "begin-without-end") for opened in self._open.values() for _, line, raw in opened]
-        return self._odd + left
+        odd = pl.DataFrame(
+            sorted(self._odd + left), schema={"line": pl.Int64, "raw": pl.String, "rule": pl.String}, orient="row"
+        )
+        return Part(
+            phases=phase_log.frame(self._phases, origin), rejects=table.whole_lines(odd, pl.col("rule")),
+            findings=(phase_log.without_run(log),),
+        )  # fmt: skip
