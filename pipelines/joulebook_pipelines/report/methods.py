@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 WORDS = {
+    "logged phase": "the log says when",
     "regression": "fitted: power of each phase from all of its times",
     "integration": "integrated over its time",
     "remainder": "what the other phases leave",
@@ -16,7 +19,7 @@ WORDS = {
     "within a stable segment": "spread within one steady stretch over its mean",
     "counter: difference of a counter": "difference of the device's own energy counter",
 }
-"""What is put in place of a method's name, or of the part of it before a semicolon or comma."""
+"""What is put in place of a method's name, or of each part of it between semicolons and commas."""
 
 
 def told(method: str | None) -> str:
@@ -26,12 +29,8 @@ def told(method: str | None) -> str:
     --------
     >>> told("trapezoid; meter-csv (meter.csv)")
     'straight lines between readings; meter-csv (meter.csv)'
+    >>> told("logged phase; regression")
+    'the log says when; fitted: power of each phase from all of its times'
     """
     text = method or ""
-    if text in WORDS:
-        return WORDS[text]
-    for mark in (";", ","):
-        head, found, rest = text.partition(mark)
-        if found and head in WORDS:
-            return WORDS[head] + found + rest
-    return text
+    return WORDS.get(text) or "".join(WORDS.get(part, part) for part in re.split(r"([;,] )", text))

@@ -78,7 +78,7 @@ def _waited(context: Context, run: Run, scope: str) -> Estimate | None:
     """Return the energy of the phase in which a log says that the job waited, for stalls that readings miss."""
     told = [_phase_energy(context, run, scope, phase) for phase in WAITING]
     known = [e for e in told if e is not None and e.value is not None]
-    return replace(known[0], method=f"logged phase, {known[0].method}") if len(known) == 1 else None
+    return replace(known[0], method=f"logged phase; {known[0].method}") if len(known) == 1 else None
 
 
 def _lost(context: Context, run: Run, scope: str, found: stalls.Stalls) -> tuple[Estimate, Estimate]:
