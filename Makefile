@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The matrices are small: threads of the algebra library only wait for each other beside processes.
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: report samples notebooks test lint bench scores sample docs clean
+.PHONY: report samples notebooks test test-code test-notebooks lint bench scores sample docs clean
 .DEFAULT_GOAL := report
 
 $(READY): constraints.txt pyproject.toml
@@ -19,8 +19,13 @@ report: $(READY) ## run the main job on the sample study and say where the repor
 	$(BIN)/joulebook run sample_data/node -o out/node
 
 test: $(READY) ## everything that must hold, in under three minutes
-	@$(MAKE) --no-print-directory -j2 lint samples
+	@$(MAKE) --no-print-directory -j3 --output-sync=target test-code test-notebooks lint
+
+# Side by side, because each waits now and then: for a kernel, a browser, a worker that is killed.
+test-code: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -p no:nbval
+
+test-notebooks: samples
 	$(BIN)/python -m pytest -n auto --dist loadfile -p no:cacheprovider --nbval-lax --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 lint: $(READY)
