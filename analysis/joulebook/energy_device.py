@@ -169,8 +169,12 @@ def _model(
             return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
         rule = replace(rule, window_s=usual)
     lag = stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s)
-    made = stretches.between_instants(stamp - lag if lag else stamp, power, limit_s=limit_s, seen_s=rule.window_s)
-    named = "trapezoid" if lag == 0 else f"trapezoid, stamps moved back {lag:.3g} s"
+    # Where the window is the log itself, it trails the load as the readings do: moving them alone would cut one end off.
+    moved = lag if rule.hold_edges or kind == "mean" else 0.0
+    made = stretches.between_instants(stamp - moved if moved else stamp, power, limit_s=limit_s, seen_s=rule.window_s)
+    named = "trapezoid"
+    if lag:
+        named += f", stamps moved back {lag:.3g} s" if moved else f"; readings and window trail the load by {lag:.3g} s"
     return made, max(period_s or 0.0, rule.window_s), named
 
 

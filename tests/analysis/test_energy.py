@@ -152,6 +152,17 @@ def test_moving_mean_is_joined_not_added():
     assert "moved back 0.5 s" in got.total.method
 
 
+def test_readings_of_an_averaging_sensor_cover_the_whole_of_their_own_log():
+    # 15, 16, 17, 18, 19 W a second apart: 15.5 + 16.5 + 17.5 + 18.5 = 68 J, whatever second each value speaks of.
+    rows = [(t, 15.0 + t) for t in range(5)]
+    log = integrate(frame(rows), 0, 4, window_s=1.0, hold_edges=False)
+    assert log.total.value == pytest.approx(68.0)
+    assert log.frame["coverage_ratio"].to_list() == [1.0, 1.0]
+    assert "trail the load by 0.5 s" in log.total.method
+    run = integrate(frame(rows), 0, 4, window_s=1.0)
+    assert "moved back 0.5 s" in run.total.method
+
+
 def test_log_on_change_is_held_and_not_interpolated():
     rows = [(0, 100.0), (1200, 300.0), (2400, 100.0), (3600, 100.0)]
     assert integrate(frame(rows), 0, 3600, kind="hold").total.value == pytest.approx(6e5)
