@@ -212,10 +212,11 @@ def _parse(log: Log) -> Iterator[Part]:
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
     clock = stamps.localiser(form, log.options, log.name, first + 1, samples[0])
-    layout, cards = nvidia_cards.settled(log, layout, sample)
+    header, (layout, cards) = layout, nvidia_cards.settled(log, layout, sample)
     for of_host in _by_host(layout, sample):
         _refuse_hidden_devices(log, layout, form, [r[at] for r in of_host])
-    yield Part(lines=first, findings=nvidia_doubts.about(log, layout, header_at))
+    doubts = (*nvidia_doubts.about(log, layout, header_at), *nvidia_doubts.about_cards(log, header, layout))
+    yield Part(lines=first, findings=doubts)
     reader = _Reader(log, layout, form, clock, cards, decimal=nvidia_query.decimal_of(layout, sample))
     reader.scanner = _scanner(log, layout, form)
     previous: Block | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -73,6 +74,26 @@ class Cards:
         return pl.when((host == "") | (host == self.home)).then(pl.lit("")).otherwise(pl.concat_str(pl.lit("@"), host))
 
 
+def _telling_apart(layout: Layout, told: Callable[[str | None], list[str]]) -> Layout:
+    """Return the columns with the key that tells most cards apart; the number of the card wins where none tells more.
+
+    A process that may see one card calls each of them 0, and so do several machines: the number alone would make one card of all.
+    """
+    if layout.host is not None:
+        return layout
+    indexes = [c for c in (layout.index, *layout.further_indexes) if c]
+    others = [c for c in (layout.uuid, layout.bus, layout.serial) if c]
+    if not indexes or len(indexes) + len(others) < 2:
+        return layout
+    best = max((*indexes, *others), key=lambda column: len(set(told(column))))
+    if best in indexes:
+        return replace(layout, index=best)
+    return replace(
+        layout, index=None,
+        uuid=layout.uuid if best == layout.uuid else None, bus=layout.bus if best == layout.bus else None,
+    )  # fmt: skip
+
+
 def settled(log: Log, layout: Layout, rows: list[list[str]]) -> tuple[Layout, Cards]:
     """Return the columns as they can be used, and what names the cards.
 
@@ -93,6 +114,7 @@ def settled(log: Log, layout: Layout, rows: list[list[str]]) -> tuple[Layout, Ca
 
     if any(t.lower() in cells.MISSING for t in told(layout.serial)):
         layout = replace(layout, serial=None)
+    layout = _telling_apart(layout, told)
     hosts = {h for h in told(layout.host) if h}
     if len(hosts) > 1 and layout.key is None and len(log.options.devices) > 1:
         raise LogRefusedError(

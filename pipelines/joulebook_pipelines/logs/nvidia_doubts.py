@@ -25,6 +25,27 @@ def about(log: Log, layout: Layout, header_at: int | None) -> tuple[Finding, ...
     return tuple(found)
 
 
+def about_cards(log: Log, header: Layout, used: Layout) -> tuple[Finding, ...]:
+    """Return what the first rows show about the column that the header offers for telling cards apart.
+
+    Parameters
+    ----------
+    header, used
+        The columns as the header names them, and as they are read.
+    """
+    if header.index is None or header.index == used.key:
+        return ()
+
+    def title(column: str | None) -> str:
+        return header.headers[header.names.index(column)] if column else ""
+
+    return (Finding(
+        "card-number-repeated", Severity.NOTE, log.name,
+        f"The column {title(header.index)!r} gives several cards one number; they are told apart by {title(used.key)!r}.",
+        {"column": title(header.index), "used": title(used.key)},
+    ),)  # fmt: skip
+
+
 def afterwards(log: Log, clock: Localiser, *, incomplete_ticks: int) -> tuple[Finding, ...]:
     """Return what a whole pass has shown: rounds left out, an hour that came twice."""
     found = []

@@ -30,7 +30,7 @@ _BUS = ("pci.bus_id", "gpu_bus_id", "pci.bus")
 _SERIAL = ("serial", "gpu_serial")
 _MODEL = ("name", "gpu_name")
 _HOST = ("hostname", "host", "node", "nodename", "node_name", "server", "machine")
-_HEADERLESS = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, ")
+_HEADERLESS = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3},(?: |.*(?:NVIDIA|GeForce|Tesla|Quadro))")
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Layout:
     driver: str | None
     serial: str | None = None
     host: str | None = None
+    further_indexes: tuple[str, ...] = ()
 
     @property
     def key(self) -> str | None:
@@ -111,9 +112,11 @@ def from_header(line: str, name: str) -> Layout:
     def first(choices: tuple[str, ...]) -> str | None:
         return next((c for want in choices for c, k in zip(columns, keys, strict=True) if k == want), None)
 
+    index = first(_INDEX)
+    further = tuple(c for c, k in zip(columns, keys, strict=True) if k in _INDEX and c != index)
     return Layout(
         columns, tuple(headers), columns[keys.index("timestamp")], tuple(fields), tuple(others),
-        first(_INDEX), first(_UUID), first(_BUS), first(_MODEL), first(("driver_version",)), first(_SERIAL), first(_HOST),
+        index, first(_UUID), first(_BUS), first(_MODEL), first(("driver_version",)), first(_SERIAL), first(_HOST), further,
     )  # fmt: skip
 
 
