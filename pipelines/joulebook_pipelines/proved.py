@@ -19,7 +19,7 @@ PROVED = {
     "influx-lines": (2, 0),
     "ipmitool": (17, 3),
     "megatron": (2, 1),
-    "meter-csv": (60, 10),
+    "meter-csv": (61, 10),
     "meter-json": (7, 1),
     "mlflow-metric": (3, 1),
     "mlperf-power": (3, 1),

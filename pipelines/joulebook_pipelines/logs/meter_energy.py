@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 
 CLOCK_GRID_S = 300
@@ -12,6 +14,21 @@ LEAST_STEPS = 3
 
 SAME_STEP_SHARE = 0.8
 """From this share of equal steps on, the step is the interval and a longer one is a hole."""
+
+
+_BARE = re.compile(r"(?:energy)?[\s_,]*[\[(]?(?:k?wh)?[\])]?")
+"""A title that says no more than that the column is an energy, and in which unit."""
+
+
+def is_bare(title: str) -> bool:
+    """Tell whether the title of an energy is nothing but the word for it and a unit.
+
+    Examples
+    --------
+    >>> is_bare("Energy (kWh)"), is_bare("kWh"), is_bare("Total energy (kWh)")
+    (True, True, False)
+    """
+    return bool(title.strip()) and _BARE.fullmatch(title.strip().casefold()) is not None
 
 
 def counting(values: pl.Series, stamps: pl.Series, title_says: str, *, beside_power: bool, bare_title: bool) -> str:
@@ -43,7 +60,7 @@ def counting(values: pl.Series, stamps: pl.Series, title_says: str, *, beside_po
     if beside_power and rises:
         return "counter"
     first, climbed = float(known[0]), float(known[-1]) - float(known[0])
-    if rises and (first > 3.0 * climbed or rises > 50):
+    if rises > 50 or (rises and climbed > 0 and first > 3.0 * climbed):
         # A meter that has run for long shows far more than it adds, and no load rises fifty times without a fall.
         return "counter" if not (_on_grid(stamps) and bare_title and rises <= 50) else _of_utility(known)
     return "interval" if _on_grid(stamps) and bare_title else ""

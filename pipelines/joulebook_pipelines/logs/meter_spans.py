@@ -55,7 +55,7 @@ def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, na
         kind = meter_energy.counting(
             sample.select(number).to_series(), naive, kind,
             beside_power=any(f.quantity == "power_w" for f in layout.fields),
-            bare_title=field.header.casefold().strip("[]() ") in {"kwh", "wh", "energy"},
+            bare_title=meter_energy.is_bare(field.header),
         )  # fmt: skip
     if not kind:
         raise LogRefusedError(_which_energy(log, layout, field.header, found))
