@@ -9,14 +9,21 @@ MISSING = (
     "[unknown error]", "unknown error", "unknown", "err!", "error", "[error]", "[gpu requires reset]", "[gpu is lost]",
     "[insufficient permissions]", "insufficient permissions", "[function not found]", "[not found]", "disabled", "no reading",
     "requested functionality has been deprecated", "[requested functionality has been deprecated]", "ns", "inf", "-inf", "+inf",
+    "n/a (secondary die)",
 )  # fmt: skip
 """Spellings of "no value", in lower case."""
 
 _FACTORS = {
-    "power": {"w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6, "MW": 1e6},
+    "power": {
+        "w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6, "MW": 1e6,
+        "kwatt": 1e3, "kwatts": 1e3, "kilowatt": 1e3, "kilowatts": 1e3, "milliwatt": 1e-3, "milliwatts": 1e-3,
+        "microwatt": 1e-6, "microwatts": 1e-6, "megawatt": 1e6, "megawatts": 1e6,
+    },
     "energy": {
         "j": 1.0, "joules": 1.0, "joule": 1.0, "kj": 1e3, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6, "MJ": 1e6, "nj": 1e-9,
         "wh": 3.6e3, "kwh": 3.6e6, "MWh": 3.6e9, "mwh": 3.6, "ws": 1.0, "wmin": 60.0, "kwhs": 3.6e6,
+        "millijoule": 1e-3, "millijoules": 1e-3, "microjoule": 1e-6, "microjoules": 1e-6, "kilojoule": 1e3, "kilojoules": 1e3,
+        "megajoule": 1e6, "megajoules": 1e6,
     },
     "ratio": {"%": 0.01, "percent": 0.01, "ratio": 1.0, "1": 1.0},
     "bytes": {

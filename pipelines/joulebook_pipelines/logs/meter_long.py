@@ -112,7 +112,7 @@ def _named(raw: pl.DataFrame, found: Understood, options: Options) -> tuple[pl.D
         device, scope = device_places.of("", options)
         return raw.with_columns(device=pl.lit(device)), {device: scope}
     texts = raw[column].fill_null("").str.strip_chars(' "')
-    places = {t: _device(t, options) for t in texts.unique(maintain_order=True)}
+    places = {t: device_of(t, options) for t in texts.unique(maintain_order=True)}
     taken = [d for d, _ in places.values()]
     # Two sensors that would share a name keep their own.
     places = {t: (t, s) if taken.count(d) > 1 and t else (d, s) for t, (d, s) in places.items()}
@@ -120,7 +120,8 @@ def _named(raw: pl.DataFrame, found: Understood, options: Options) -> tuple[pl.D
     return raw.with_columns(named.alias("device")), dict(places.values())
 
 
-def _device(text: str, options: Options) -> tuple[str, str]:
+def device_of(text: str, options: Options) -> tuple[str, str]:
+    """Return device and scope of the words by which a row names what it is about; words that say nothing name the device."""
     if _WHOLE_NODE.match(text):
         return options.device or "node", options.scope or "node"
     said = meter_titles.meaning(text)

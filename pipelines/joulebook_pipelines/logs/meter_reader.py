@@ -124,12 +124,15 @@ class Reader:
         frames, all_rejects, channels = [], [], []
         for group in self.found.layout.groups:
             raw, scope = self._named(timed, group)
+            of_names = self._of_names(raw, group)
+            raw = raw.with_columns(pl.col("device").replace({t: d for t, (d, _) in of_names.items()}))
+            scopes = dict(of_names.values())
             values, rejects = table.convert(raw, group.fields, decimal=self.found.decimal)
             values, judged = table.judge(self._signed(values), raw, group.fields, group.judged or _judged(scope))
             frames.append(table.kept(values.with_columns(raw["ts_utc"], raw["span_s"])))
             all_rejects += [rejects, judged]
             devices = raw["device"].unique(maintain_order=True).to_list() if not group.device else [group.device]
-            channels += [_channel(self.log, self.found, d, scope, group.fields) for d in devices]
+            channels += [_channel(self.log, self.found, d, scopes.get(d, scope), group.fields) for d in devices]
         return _together(frames), pl.concat(all_rejects), tuple(channels)
 
     def _named(self, timed: pl.DataFrame, group: Group) -> tuple[pl.DataFrame, str]:
@@ -151,6 +154,18 @@ class Reader:
                 named, pl.lit("@"), pl.col(self.found.layout.host).str.strip_chars(' "'), ignore_nulls=True
             )
         return timed.with_columns(device=named), group.scope or ("board" if cards else "")
+
+    def _of_names(self, raw: pl.DataFrame, group: Group) -> dict[str, tuple[str, str]]:
+        """Return device and scope of the rows that name a part of the machine, so that a part is not added to its whole."""
+        if group.device or self.found.layout.host is not None or self.log.options.scope is not None:
+            return {}
+        named = {
+            t: meter_long.device_of(t, self.log.options) for t in raw["device"].unique(maintain_order=True).drop_nulls()
+        }
+        known = {t: n for t, n in named.items() if t and n[1] in device_places.BY_HEADER and n[0] != t}
+        # Two sensors that would share a name keep their own.
+        taken = [d for d, _ in named.values()]
+        return {t: (t if taken.count(d) > 1 else d, s) for t, (d, s) in known.items()}
 
     def _signed(self, values: pl.DataFrame) -> pl.DataFrame:
         if self.log.options.sign == 1 or "power_w" not in values.columns:
