@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import polars as pl
@@ -12,6 +13,10 @@ from joulebook_pipelines.logs.dialect import Dialect
 
 _METERED = ("watt", "power", "energy", "_w", "joule", "kwh", "voltage")
 """A table with such titles and without a loss is a log of readings, whatever else it says."""
+
+
+_MINUTES = re.compile(r"^(\d{1,3}):(\d\d)$")
+"""How fastai writes what an epoch took: minutes and seconds."""
 
 
 def _knows(titles: Sequence[str]) -> bool:
@@ -25,11 +30,7 @@ def _metered(titles: Sequence[str]) -> bool:
 
 def _names(titles: Sequence[str]) -> dict[str, str]:
     """Return what the titles name; where steps have no number, those of the epochs stand for them (Keras)."""
-    known = step_names.known_names(titles)
-    epoch = next((t for t in titles if t.strip().lower() == "epoch"), None)
-    if "step" not in known and "loss" in known and epoch is not None and not _metered(titles):
-        return {**known, "step": epoch}
-    return known
+    return step_names.known_names(titles) if _metered(titles) else step_names.known_of_epochs(titles)
 
 
 def _header(head: Head) -> Dialect | None:
@@ -46,12 +47,13 @@ def _parse(log: Log) -> Iterator[Part]:
         )
     names = _names(found.titles)
     columns = {q: found.names[found.titles.index(n)] for q, n in names.items()}
-    form = None
+    form, minutes = None, False
     if "end_utc" in names:
         at = found.titles.index(names["end_utc"])
         rows = [dialect.split_line(line, found.separator) for line in log.head.lines[found.first_line - 1 :][:200]]
         samples = [r[at] for r in rows if len(r) == len(found.titles) and r[at]]
-        if work.are_durations(samples) and "step_time_s" not in names:
+        minutes = bool(samples) and all(_MINUTES.match(s.strip()) for s in samples)
+        if (minutes or work.are_durations(samples)) and "step_time_s" not in names:
             names["step_time_s"], columns["step_time_s"] = names.pop("end_utc"), columns.pop("end_utc")
         else:
             form = work.stamp_form(log, samples)
@@ -60,10 +62,18 @@ def _parse(log: Log) -> Iterator[Part]:
     for block in log.blocks():
         raw, rejects = _split(block, found)
         told = raw.select("line", **{q: pl.col(c).str.strip_chars(' \t"') for q, c in columns.items()})
+        told = told.with_columns(_in_seconds(pl.col("step_time_s"))) if minutes else told
         readings, bad, fresh = cards.read(told, collected.add(told.drop(cards.known)))
         yield Part(block.count, readings, pl.concat([rejects, bad]), channels=fresh)
     untimed = () if form else (work.without_times(log, "The log"),)
     yield collected.part(*untimed)
+
+
+def _in_seconds(text: pl.Expr) -> pl.Expr:
+    """Return minutes and seconds as seconds, as text; what is neither stays."""
+    whole, rest = text.str.extract(_MINUTES.pattern, 1), text.str.extract(_MINUTES.pattern, 2)
+    seconds = whole.cast(pl.Int64) * 60 + rest.cast(pl.Int64)
+    return pl.coalesce(seconds.cast(pl.String), text)
 
 
 def _split(block: Block, found: Dialect) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -42,7 +42,9 @@ def _plain(head: Head) -> tuple[str, ...]:
 
 def _names(head: Head) -> dict[str, str]:
     """Return the log's names of the things of a step."""
-    return step_names.known_names(_plain(head))
+    epochs = [o["epoch"] for o in _objects(head, _LOOKED_AT) if "epoch" in o]
+    whole = bool(epochs) and all(isinstance(e, int) for e in epochs)
+    return step_names.known_of_epochs(_plain(head)) if whole else step_names.known_names(_plain(head))
 
 
 def _sniff(head: Head) -> bool:
@@ -85,6 +87,8 @@ def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFr
     lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
     whole = lines["raw"].str.strip_chars().str.contains(r"^\{.*\}$")
     fields = [_field(name).alias(quantity) for quantity, name in names.items()]
+    # "5/100": the step, and of how many.
+    fields = [f.str.replace(r"^(\d+)/\d+$", "${1}") if q == "step" else f for q, f in zip(names, fields, strict=True)]
     frame = lines.filter(whole).select("line", "raw", *fields)
     readable = frame.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in names]))
     odd = pl.concat([lines.filter(~whole), frame.join(readable, on="line", how="anti").select("line", "raw")])

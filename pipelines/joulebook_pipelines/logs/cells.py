@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 MISSING = (
-    "", "-", "--", "n/a", "[n/a]", "na", "nan", "none", "null", "nil", "[not supported]", "not supported", "not available",
+    "", "-", "--", "n/a", "[n/a]", "na", "nan", "-nan", "+nan", "none", "null", "nil", "[not supported]", "not supported",
+    "not available",
     "[unknown error]", "unknown error", "unknown", "err!", "error", "[error]", "[gpu requires reset]", "[gpu is lost]",
     "[insufficient permissions]", "insufficient permissions", "[function not found]", "[not found]", "disabled", "no reading",
     "requested functionality has been deprecated", "[requested functionality has been deprecated]", "ns", "inf", "-inf", "+inf",

@@ -95,6 +95,17 @@ FORMS = (
         ("end_utc", "time", STAMP), ("step", "step", r"\bstep\s+(\d+)/"), ("loss", "loss", rf"\bloss {_NUMBER}"),
         ("learning_rate", "lr", rf"\blr {_NUMBER}"),
     )),
+    Form("llm.c, its log file", r"^s:\d+ trl:", (
+        ("step", "s", r"^s:(\d+)"), ("loss", "trl", rf"\btrl:{_NUMBER}"), ("learning_rate", "lr", rf"\blr:{_NUMBER}"),
+    )),
+    Form("Darknet", r"^\s*\d+: \S+, \S+ avg(?: loss)?, [\d.]+ rate, [\d.]+ seconds, \d+ images", (
+        ("step", "", r"^\s*(\d+):"), ("loss", "loss", rf"^\s*\d+: {_NUMBER}"), ("learning_rate", "rate", r"([\d.]+) rate,"),
+        ("step_time_s", "seconds", r"([\d.]+) seconds,"),
+    )),
+    Form("TensorFlow's object detection", r"\bStep \d+ per-step time [\d.]+s", (
+        ("end_utc", "time", STAMP), ("step", "Step", r"\bStep (\d+)"), ("loss", "loss", rf"\bloss={_NUMBER}"),
+        ("step_time_s", "per-step time", r"\bper-step time ([\d.]+)s"),
+    )),
     Form("stamped",
         r"(?im)^\W{0,2}\d{4}-\d\d-\d\d[ T][\d:.,]+\S*\s.*(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}\d+\b.*\bloss\b\W{0,3}[\dni]", (
         ("end_utc", "time", STAMP), ("step", "step", r"(?i)(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}(\d+)"),
@@ -105,7 +116,7 @@ FORMS = (
 """Lines as torchtitan's metrics, DeepSpeed's step reports, NeMo 2's progress printer and others write them; the last form is that of
 own loops: a time, the number of the step and its loss in one line."""
 
-_COUNTS = re.compile(r"(?i)step|iter|num_updates")
+_COUNTS = re.compile(r"(?i)step|iter|num_updates|\btrl:|\d rate, ")
 """What every line about a step holds: most lines of most files need no second look."""
 
 COLOURS = r"\x1b\[[0-9;]*m"

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 NAMES = {
     "end_utc": ("time", "timestamp", "ts", "_timestamp", "datetime", "wall_time", "date", "created_at"),
     "run_id": ("run", "run_id", "run_name", "experiment", "job", "job_id"),
-    "step": ("step", "global_step", "iteration", "iter", "_step", "current_steps", "train/global_step", "trainer/global_step"),
+    "step": ("step", "global_step", "iteration", "iter", "_step", "current_steps", "train/global_step", "trainer/global_step",
+        "global_step/max_steps"),
     "step_time_s": (
         "step_time_s", "step_time", "step_time (s)", "iteration_time_s", "time_per_step_s", "elapsed_s", "train/step_time_s",
     ),
@@ -24,7 +25,7 @@ NAMES = {
     "batch_size": ("batch_size", "global_batch_size", "global batch size", "train_batch_size", "train/batch_size", "batch-size"),
     "learning_rate": (
         "learning_rate", "lr", "train/learning_rate", "train/lr", "learning rate", "lr-adam", "lr-adamw", "lr-sgd",
-        "learning-rate", "epoch_learning_rate",
+        "learning-rate", "epoch_learning_rate", "train_lr",
     ),
     "tokens_per_s": ("tokens_per_s", "tokens_per_sec", "tokens_per_second", "train/tokens_per_second", "throughput_tokens_per_s"),
     "utilization_ratio": (
@@ -57,6 +58,19 @@ def known_names(names: Sequence[str]) -> dict[str, str]:
         if name is not None:
             found[quantity] = name
     return found
+
+
+def known_of_epochs(names: Sequence[str]) -> dict[str, str]:
+    """Return the same of a log whose steps have no number: where they have a loss, those of the epochs stand for them.
+
+    Examples
+    --------
+    >>> known_of_epochs(["epoch", "train_loss", "train_lr"])
+    {'loss': 'train_loss', 'learning_rate': 'train_lr', 'step': 'epoch'}
+    """
+    known = known_names(names)
+    epoch = next((n for n in names if n.strip().lower() == "epoch"), None)
+    return known | {"step": epoch} if "step" not in known and "loss" in known and epoch is not None else known
 
 
 def tells_of_steps(known: Mapping[str, str]) -> bool:

@@ -86,8 +86,8 @@ FORMS = (
         (_TIME, _LOSS, _LR), _OF_EVALUATION + _WATTS, numbering="in-epoch", places=_OWN_PLACE, cut=_EVALUATED),
     Form("own loop, by batches without their count", rf"(?i)\bepoch\b\W{{0,3}}\d+.*{_BATCH}\d+\b.*{_NAMED}\W{{0,3}}?{_NUMBER}",
         (_TIME, _LOSS, _LR), rf"{_OF_EVALUATION}{_WATTS}|(?i:\b(?:global[ _])?steps?\b)", numbering="order", cut=_EVALUATED),
-    Form("own loop, by steps", rf"(?i)\b(?:step|iteration|iter)s?\b\W{{0,3}}\d+\b.*{_NAMED}\W{{0,3}}?{_NUMBER}", (
-        _TIME, ("step", "step", r"(?i)\b(?:step|iteration|iter)s?\b\W{0,3}(\d+)"), _LOSS, _LR,
+    Form("own loop, by steps", rf"(?i)\b(?:global[ _])?(?:step|iteration|iter)s?\b\W{{0,3}}\d+\b.*{_NAMED}\W{{0,3}}?{_NUMBER}", (
+        _TIME, ("step", "step", r"(?i)\b(?:global[ _])?(?:step|iteration|iter)s?\b\W{0,3}(\d+)"), _LOSS, _LR,
     ), _OF_EVALUATION + _WATTS, cut=_EVALUATED),
     Form("own loop, loss before step", rf"(?i){_NAMED}\W{{0,3}}?{_NUMBER}.*\b(?:global[ _])?(?:step|iteration|iter)s?\b\W{{0,3}}\d+\b", (
         _TIME, ("step", "step", r"(?i)\b(?:global_)?(?:step|iteration|iter)s?\b\W{0,3}(\d+)"), _LOSS, _LR,
