@@ -114,15 +114,16 @@ def _one(path: Path, out: str | None, quiet: bool, json: bool, report: bool) -> 
         else:
             result = run.analyse(loaded, folder, told)
     page = str(result.report) if result.report else None
+    with open_store(result.store) as store:
+        lines, answered = inspect.headline(store), inspect.answered(store)
     if json:
         console.as_json({"report": page, "store": str(result.store), "stages": result.worked})
     else:
         console.outcomes([o for o in result.outcomes if o.status == "refused"])
-        with open_store(result.store) as store:
-            for line in inspect.headline(store):
-                console.say(line)
+        for line in lines:
+            console.say(line)
         console.say(f"report: {page}" if page else f"store: {result.store}")
-    return DONE if result.read else NOT_GOOD_ENOUGH
+    return DONE if result.read and answered else NOT_GOOD_ENOUGH
 
 
 def _fleet(

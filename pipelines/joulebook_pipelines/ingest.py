@@ -215,7 +215,7 @@ def _grown(
 
 def _of_lines(findings: pl.DataFrame) -> pl.DataFrame:
     """Return the findings that speak of the lines that were read, not of all readings of the source in the store."""
-    return findings.filter(pl.col("code") != source_reader.ABOVE_LIMIT).sort("code", "subject")
+    return findings.filter(~pl.col("code").is_in(source_reader.OF_ALL)).sort("code", "subject")
 
 
 def _begin_hashing(path: Path, size: int) -> Future[tuple[str, str]]:

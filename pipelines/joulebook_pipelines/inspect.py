@@ -23,6 +23,11 @@ FIRST_PARTS = 2
 
 FORMATS = ("parquet", "csv", "json")
 
+MOST_SAID = 8
+"""Findings of what was not given that a run prints; all of them are in the store."""
+
+_SAID = ["code", "subject", "message"]
+
 
 @dataclass(frozen=True)
 class Check:
@@ -35,8 +40,8 @@ class Check:
 
     @property
     def good(self) -> bool:
-        """Whether every file could be read."""
-        return all(o.status != "refused" for o in self.outcomes)
+        """Whether every file could be read, and none lacks what its numbers would need."""
+        return all(o.status != "refused" for o in self.outcomes) and "error" not in set(self.findings["severity"])
 
     def as_dict(self) -> dict[str, object]:
         """Return everything as plain values."""
@@ -99,8 +104,13 @@ def rejects(store: Store, *, by_rule: bool = False) -> pl.DataFrame:
     )
 
 
+def answered(store: Store) -> bool:
+    """Tell whether there is anything to give: some run, of which logs tell or which power readings are."""
+    return store.runs().height > 0
+
+
 def headline(store: Store) -> list[str]:
-    """Return one line a run: energy at the widest scope with its interval, and what doubts there are."""
+    """Return one line a run: energy at the widest scope with its interval; what was not given; what doubts there are."""
     lines = []
     order = {s: i for i, s in enumerate(schema.SCOPES)}
     energies = store.results().filter(
@@ -113,7 +123,11 @@ def headline(store: Store) -> list[str]:
             lines.append(
                 f"{run_id}: {units.energy(row['value'], row['lo'], row['hi'])} at the {row['scope']}{_doubt(row)}"
             )
-    counts = {r["severity"]: r["len"] for r in store.table("findings").group_by("severity").len().iter_rows(named=True)}
+    findings = store.table("findings")
+    said = findings.filter((pl.col("severity") == "error") & (pl.col("stage") != "recognise"))
+    said = said.unique(_SAID, keep="first", maintain_order=True)
+    lines += [f"✖ {code} — {subject}: {text}" for code, subject, text in said.head(MOST_SAID)[_SAID].iter_rows()]
+    counts = {r["severity"]: r["len"] for r in findings.group_by("severity").len().iter_rows(named=True)}
     lines.append(
         f"findings: {counts.get('error', 0)} errors, {counts.get('warning', 0)} warnings, {counts.get('note', 0)} notes"
     )

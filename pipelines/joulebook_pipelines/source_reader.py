@@ -10,7 +10,7 @@ import polars as pl
 from joulebook import rules
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
-from joulebook_pipelines import tally
+from joulebook_pipelines import source_doubts, tally
 from joulebook_pipelines.logs import table
 from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.contract import Adapter, Channel, Log, Part
@@ -21,7 +21,9 @@ COARSE_SHARE = 0.05
 """From this share of equal stamps on, the logger is faster than its stamps; below, equal stamps are repeated lines."""
 
 ABOVE_LIMIT = "above-power-limit"
-"""The finding that is counted over all readings of a source, however often it grew."""
+
+OF_ALL = frozenset({ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME})
+"""The findings that are made over all rows of a source, however often it grew."""
 
 Progress = Callable[[str, int], None]
 """Told the name of the file and the bytes that were read since the last call."""
@@ -86,6 +88,7 @@ def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
     taken.rejects += taken.gone.height
     taken.findings += [*_order_findings(log.name, taken), *_scope_findings(log.name, taken.channels)]
     taken.findings += _limit_findings(log.name, store.above_limit(source_id))
+    taken.findings += _reject_findings(log, store, source_id, taken)
 
 
 def channel_rows(store: Store, source_id: int, taken: Taken) -> pl.DataFrame:
@@ -193,6 +196,17 @@ def _scope_findings(name: str, channels: dict[str, Channel]) -> list[Finding]:
         f"Nothing says what {', '.join(unknown)} covers, so its power belongs to no boundary and no energy is given. "
         'Add scope = "node" (or board, package, rack, facility) to this [[source]].', {"devices": unknown},
     )]  # fmt: skip
+
+
+def _reject_findings(log: Log, store: Store, source_id: int, taken: Taken) -> list[Finding]:
+    rejects = store.reject_counts(source_id)
+    if rejects.is_empty():
+        return []
+    told = {str(d) for f in taken.findings if isinstance(ds := f.evidence.get("devices"), list | tuple) for d in ds}
+    return source_doubts.about(
+        log.name, rejects, channels=store.channels_of_source(source_id) | taken.channels,
+        powered=store.powered_devices(source_id), told=told, zone=log.options.timezone or "",
+    )  # fmt: skip
 
 
 def _limit_findings(name: str, readings: int) -> list[Finding]:

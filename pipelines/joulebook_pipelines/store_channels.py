@@ -38,6 +38,23 @@ class ChannelReads(TimelineReads):
             "select * from findings where stage = 'ingest' and source_id = ? order by code, subject", [source_id]
         )
 
+    def reject_counts(self, source_id: int) -> pl.DataFrame:
+        """Return ``device, column_name, rule, n, first_line, raw`` of a source's rejects, the text of the first of each kind."""
+        return self.sql(
+            """select device, column_name, rule, count(*) as n, min(line) as first_line, arg_min(raw, line) as raw
+            from rejects where source_id = ? group by all order by first_line, column_name, device, rule""",
+            [source_id],
+        )
+
+    def powered_devices(self, source_id: int) -> set[str]:
+        """Return the devices of a source with at least one power or energy."""
+        rows = self.sql(
+            """select distinct device from readings where source_id = ?
+                and (power_w is not null or energy_j is not null or energy_counter_j is not null)""",
+            [source_id],
+        )
+        return set(rows["device"])
+
     def aligned_runs(self) -> pl.DataFrame:
         """Return the runs with their times on the reference clock, in order of time."""
         return self.once("select * from aligned_runs order by start_utc, run_id")

@@ -39,7 +39,20 @@ TOPICS = (
     ("calibration", ("calib", "residual", "parts-off", "scope", "total-is-not", "facility-from", "fans-", "supplies-")),
     ("idle", ("idle", "marginal-")),
     ("steady", ("steady", "warm", "stable", "segment", "variation", "throttl", "stall", "several-levels")),
-    ("gaps", ("gap", "coverage", "missing", "device-lost", "short-tick", "starts-late", "ends-early", "no-readings")),
+    (
+        "gaps",
+        (
+            "gap",
+            "coverage",
+            "missing",
+            "device-lost",
+            "device-without",
+            "short-tick",
+            "starts-late",
+            "ends-early",
+            "no-readings",
+        ),
+    ),
     (
         "rejects",
         (

@@ -1,0 +1,118 @@
+"""What the rejects of a whole source mean: devices that give no power at all, rows whose stamps name no time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+from joulebook.wording import counted
+from joulebook_pipelines.logs.contract import Channel
+
+WITHOUT_POWER, NO_SUCH_TIME = "device-without-power", "no-such-time"
+
+_POWER_COLUMN = re.compile(r"(?i)pow|pwr|watt|energy|consum|totec|leistung|\[\w?w\]|\(\w?w\)")
+"""Titles of columns that hold power or energy."""
+
+_ABSENT = ("no-value", "empty", "not-a-number")
+_TOO_LARGE = ("beyond-physical", "beyond-limit", "error-code")
+_RULES = (*_ABSENT, *_TOO_LARGE, "zero-power", "negative-power")
+"""Rules that say why a cell of power is none; what sets energies of runs aside is told where that is done."""
+
+MOST_NAMED = 8
+"""Devices of one kind that are named one by one; of more, the number is told."""
+
+
+def about(
+    name: str,
+    rejects: pl.DataFrame,
+    *,
+    channels: Mapping[str, Channel],
+    powered: Collection[str],
+    told: Collection[str],
+    zone: str,
+) -> list[Finding]:
+    """Return what the rejects of a source say about the whole of it.
+
+    Parameters
+    ----------
+    name
+        The file.
+    rejects
+        One row per ``device, column_name, rule``: ``n, first_line, raw`` of the first one.
+    channels
+        What is known of the devices.
+    powered
+        Devices with at least one power or energy that was kept.
+    told
+        Devices that another finding of the source is about.
+    zone
+        Zone of the stamps, ``""`` where they have their own.
+    """
+    return [*_unpowered(name, rejects, channels, powered, told), *_untimed(name, rejects, zone)]
+
+
+def _unpowered(
+    name: str,
+    rejects: pl.DataFrame,
+    channels: Mapping[str, Channel],
+    powered: Collection[str],
+    told: Collection[str],
+) -> list[Finding]:
+    silent = [d for d, c in channels.items() if c.scope not in {"", "part"} and d not in powered and d not in told]
+    power = pl.col("column_name").str.contains(_POWER_COLUMN.pattern)
+    mine = rejects.filter(pl.col("device").is_in(silent) & pl.col("rule").is_in(list(_RULES)) & power)
+    most = mine.sort(pl.col("n"), pl.col("first_line"), descending=[True, False]).unique("device", keep="first")
+    alone = not any(channels[d].scope not in {"", "part"} for d in powered if d in channels)
+    found = []
+    for rows in most.sort("first_line").partition_by("rule", maintain_order=True):
+        devices = sorted(rows["device"])
+        shown = ", ".join(devices) if len(devices) <= MOST_NAMED else counted(len(devices), "device")
+        first = rows.row(0, named=True)
+        found.append(Finding(
+            WITHOUT_POWER, Severity.ERROR if alone else Severity.WARNING, name,
+            f"{shown}: {_why(first)} No energy of {'it' if len(devices) == 1 else 'them'} is given, and no total holds "
+            f"{'it' if len(devices) == 1 else 'them'}.",
+            {"devices": devices, "rule": first["rule"], "cells": int(rows["n"].sum()), "line": first["first_line"], "raw": first["raw"]},
+        ))  # fmt: skip
+    return found
+
+
+def _why(row: Mapping[str, object]) -> str:
+    """Say in a sentence why no cell is a power, and what would help."""
+    rule, raw = str(row["rule"]), str(row["raw"]).strip()
+    where = f"(first line {row['first_line']}: {raw!r})"
+    if rule in _ABSENT:
+        return f"no line holds a power {where}. The device, its driver or the logger's rights cannot give one, or its cells are damaged."
+    if rule == "zero-power":
+        return f"every power is exactly 0 {where}, which nothing that is switched on draws: they are no measurements; look at the driver."
+    if rule == "negative-power":
+        return f"every power is negative {where}: a consumer never gives power back."
+    number = re.match(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", raw)
+    unit = (
+        f" A unit a thousand times smaller would make it {float(number[0]) / 1000:g}; nothing was changed."
+        if number
+        else ""
+    )
+    return f"every power lies beyond what such a device can draw {where}: an error code or a wrong unit.{unit}"
+
+
+def _untimed(name: str, rejects: pl.DataFrame, zone: str) -> list[Finding]:
+    mine = rejects.filter(pl.col("rule") == NO_SUCH_TIME).sort("first_line")
+    if mine.is_empty():
+        return []
+    first, rows = mine.row(0, named=True), max(mine["n"].to_list())
+    column = f" in {first['column_name']}" if first["column_name"] else ""
+    zoned = (
+        f" If it is the hour that summer time skips, the log does not keep the time of {zone}: correct timezone."
+        if zone not in {"", "UTC", "Etc/UTC"}
+        else ""
+    )
+    return [Finding(
+        NO_SUCH_TIME, Severity.WARNING, name,
+        f"{counted(rows, 'row')} set aside: what stands{column} names no time (first line "
+        f"{first['first_line']}: {str(first['raw'])[:60]!r}). What they measured is in no number.{zoned}",
+        {"rows": rows, "line": first["first_line"], "raw": str(first["raw"])[:60]},
+    )]  # fmt: skip

@@ -1,0 +1,60 @@
+"""What the rejects of a whole source mean: devices that never give a power, rows whose stamps name no time."""
+
+from __future__ import annotations
+
+import pytest
+
+from joulebook.findings import Severity
+from joulebook_pipelines import cli
+from joulebook_pipelines.ingest import SourceFile, ingest
+from joulebook_pipelines.logs.contract import Options
+from joulebook_pipelines.store import open_store
+
+
+def _found(folder, tmp_path, code, zone="UTC"):
+    source = SourceFile(folder / "gpu.csv", "gpu.csv", "node", None, Options(timezone=zone))
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        (outcome,) = ingest((source,), store)
+    return [f for f in outcome.findings if f.code == code]
+
+
+@pytest.mark.parametrize(
+    ("cell", "rule", "says"),
+    [
+        ("[N/A]", "no-value", "no line holds a power (first line 3: '[N/A]')"),
+        ("0.00 W", "zero-power", "exactly 0 (first line 3: '0.00 W')"),
+        ("15000.00 W", "beyond-physical", "a thousand times smaller would make it 15"),
+        ("-3.00 W", "negative-power", "never gives power back"),
+    ],
+)
+def test_a_card_that_never_gives_a_power_is_told_beside_one_that_does(
+    gpu_log, study_folder, tmp_path, cell, rule, says
+):
+    rows = [(s, g, "200.00 W" if g == 0 else cell) for s in range(5) for g in range(2)]
+    (found,) = _found(study_folder({"gpu.csv": gpu_log(rows)}), tmp_path, "device-without-power")
+    assert found.severity == Severity.WARNING
+    assert found.evidence["devices"] == ["gpu:1"]
+    assert (found.evidence["rule"], found.evidence["cells"]) == (rule, 5)
+    assert says in found.message
+
+
+def test_a_card_that_lost_only_some_of_its_powers_is_not_called_without(gpu_log, study_folder, tmp_path):
+    rows = [(s, 0, "200.00 W" if s == 3 else "[N/A]") for s in range(5)]
+    assert not _found(study_folder({"gpu.csv": gpu_log(rows)}), tmp_path, "device-without-power")
+
+
+def test_an_hour_that_summer_time_skips_puts_the_zone_in_doubt(gpu_log, study_folder, tmp_path):
+    rows = [(600 * i, 0, "200.00 W") for i in range(18)]
+    folder = study_folder({"gpu.csv": gpu_log(rows, start="2026-03-29T01:00:00")})
+    (found,) = _found(folder, tmp_path, "no-such-time", zone="Europe/Berlin")
+    assert (found.evidence["rows"], found.evidence["line"]) == (6, 8)
+    assert "Europe/Berlin" in found.message
+    (tmp_path / "utc").mkdir()
+    assert not _found(folder, tmp_path / "utc", "no-such-time", zone="UTC")
+
+
+def test_a_run_without_any_power_ends_with_a_status_that_says_so(gpu_log, study_folder, tmp_path, capsys):
+    folder = study_folder({"gpu.csv": gpu_log([(s, 0, "0.00 W") for s in range(5)])})
+    for words in (["check", folder], ["run", folder, "-o", tmp_path / "out", "--no-report", "-q"]):
+        assert cli.run_command([str(w) for w in words]) == cli.NOT_GOOD_ENOUGH
+        assert "exactly 0" in capsys.readouterr().out
