@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from joulebook_pipelines.logs import amd_names, entries, table
+from joulebook_pipelines.logs import amd_names, cells, entries, table
 from joulebook_pipelines.logs.amd_rounds import Said, Times
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 
@@ -44,7 +44,9 @@ class _Found:
             self.own.append(stamp)
             begin = _begin(said, device, cursor)
             lowered = {k.lower(): (k, v) for k, v in flat.items()}
-            for quantity, name in amd_names.chosen(lowered).items():
+            for quantity, best in amd_names.chosen(lowered).items():
+                names = (best, *amd_names.others(lowered, best))
+                name = next((n for n in names if not _says_nothing(lowered[n][1])), best)
                 key, value = lowered[name]
                 at = max(said.find(f'"{key}"', begin), 0)
                 cursor = max(cursor, at)
@@ -83,6 +85,10 @@ def read(log: Log) -> Said:
     return Said(told, total, found.naming, _strange(found, times), doubts)
 
 
+def _says_nothing(text: str) -> bool:
+    return text.strip(" ()").lower() in cells.MISSING
+
+
 def _entries(found: _Found, times: Times) -> pl.DataFrame:
     names = ("doc", "line", "device", "quantity", "name", "header", "raw", "stamp")
     frame = pl.DataFrame(found.rows, schema=names, orient="row")
@@ -104,22 +110,28 @@ def _strange(found: _Found, times: Times) -> pl.DataFrame:
     lines = pl.DataFrame(found.between, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
     if times.collector is not None:
         lines = lines.filter(times.collector.split(pl.col("raw"))[0].is_null())
-    return table.whole_lines(lines.filter(~pl.col("raw").is_in([",", "]", "["])), "tool-message")
+    cut = pl.when(pl.col("raw").str.contains(r"^[{\[]")).then(pl.lit("document-cut")).otherwise(pl.lit("tool-message"))
+    return table.whole_lines(lines.filter(~pl.col("raw").is_in([",", "]", "["])), cut)
 
 
 def _documents(log: Log, text: str) -> Iterator[tuple[int, int, object]]:
-    """Yield begin, end and content of each document."""
-    decoder, at = json.JSONDecoder(), 0
-    while (opening := _OPENING.search(text, at)) is not None:
+    """Yield begin, end and content of each document; one that was cut or damaged is passed over, its whole inner ones are not."""
+    decoder, at, search, first_bad = json.JSONDecoder(), 0, 0, 0
+    while (opening := _OPENING.search(text, search)) is not None:
         begin = opening.end()
         try:
             document, at = decoder.raw_decode(text, begin)
         except (ValueError, RecursionError) as error:
-            line = text.count("\n", 0, getattr(error, "pos", begin)) + 1
-            raise LogRefusedError(
-                f"{log.name}:{line}: not whole JSON: the output was cut or damaged; log it again"
-            ) from None
+            first_bad = first_bad or text.count("\n", 0, getattr(error, "pos", begin)) + 1
+            below = text.find("\n", begin)
+            search = len(text) if below < 0 else below + 1
+            continue
+        search = at
         yield begin, at, document
+    if first_bad and not at:
+        raise LogRefusedError(
+            f"{log.name}:{first_bad}: not whole JSON: the output was cut or damaged; log it again"
+        ) from None
 
 
 def _cards(document: object) -> Iterator[tuple[str, dict[str, str], str]]:

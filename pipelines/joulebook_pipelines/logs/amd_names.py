@@ -43,6 +43,9 @@ IDENTITY = ("unique id", "uuid")
 
 NAMING = frozenset({*MODEL, *IDENTITY})
 
+SECOND_DIE = r"(?i)\(secondary die\)"
+"""What the tool writes in place of a power where the first die of a module reports for both."""
+
 _CARD = re.compile(r"^(?:card|gpu)?\s*:?\s*(\d+)$", re.IGNORECASE)
 
 
@@ -68,6 +71,12 @@ def chosen(names: Iterable[str]) -> dict[str, str]:
     return made
 
 
+def others(names: Iterable[str], read: str) -> list[str]:
+    """Return the further names of a quantity that a file has, beside the one that is read, in order of preference."""
+    present, quantity = set(names), QUANTITIES[read]
+    return [n for n, q in QUANTITIES.items() if q == quantity and n in present and n != read]
+
+
 def dies(name: str, rejects: pl.DataFrame, readings: pl.DataFrame | None) -> tuple[Finding, ...]:
     """Return the finding about dies without a sensor of their own: modules of two dies report all power at the first.
 
@@ -78,7 +87,8 @@ def dies(name: str, rejects: pl.DataFrame, readings: pl.DataFrame | None) -> tup
     rejects, readings
         All of the file.
     """
-    silent = set(rejects.filter(pl.col("rule") == "zero-power")["device"].drop_nulls().unique())
+    second = pl.col("raw").str.contains(SECOND_DIE)
+    silent = set(rejects.filter((pl.col("rule") == "zero-power") | second)["device"].drop_nulls().unique())
     speaking: set[str] = set()
     if readings is not None and "power_w" in readings.columns:
         speaking = set(readings.filter(pl.col("power_w").is_not_null())["device"].unique())
@@ -87,6 +97,6 @@ def dies(name: str, rejects: pl.DataFrame, readings: pl.DataFrame | None) -> tup
         return ()
     return (Finding(
         "die-without-sensor", Severity.WARNING, name,
-        f"{', '.join(alone)} always reads 0 W beside cards that do not: the second die of a module has no sensor, and the first one's "
-        "reading covers both. It is neither idle nor averaged.", {"devices": alone},
+        f"{', '.join(alone)} always reads 0 W or nothing beside cards that do not: the second die of a module has no sensor, and the "
+        "first one's reading covers both. It is neither idle nor averaged.", {"devices": alone},
     ),)  # fmt: skip

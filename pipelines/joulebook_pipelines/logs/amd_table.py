@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import amd_names, table
+from joulebook_pipelines.logs import amd_names, cells, table
 from joulebook_pipelines.logs.amd_rounds import Said, Times
 from joulebook_pipelines.logs.contract import Block, Log
 
@@ -133,7 +133,13 @@ def _entries(found: _Table, whole: pl.DataFrame) -> pl.DataFrame:
     longs = []
     for quantity, name in amd_names.chosen(found.names).items():
         at = found.names.index(name)
-        text = pl.col(f"c{at}").fill_null("").str.strip_chars(' "()')
+        text = _told(at)
+        if quantity == "power_w":
+            # Cards of two generations in one machine fill different columns: each is read where it says something.
+            filled = [_told(found.names.index(n)) for n in amd_names.others(found.names, name)]
+            text = pl.coalesce(
+                *(pl.when(~t.str.to_lowercase().is_in(cells.MISSING)).then(t) for t in (text, *filled)), text
+            )
         # An empty cell of the power is a reject; of another column it says nothing.
         wanted = whole if quantity == "power_w" else whole.filter(text != "")
         line, unit = pl.col("line").cast(pl.Int64), amd_names.QUANTITIES[name][1]
@@ -142,6 +148,10 @@ def _entries(found: _Table, whole: pl.DataFrame) -> pl.DataFrame:
             unit=pl.lit(unit), raw=text,
         ))  # fmt: skip
     return pl.concat(longs).sort("row", maintain_order=True)
+
+
+def _told(at: int) -> pl.Expr:
+    return pl.col(f"c{at}").fill_null("").str.strip_chars(' "()')
 
 
 def _naming(found: _Table, whole: pl.DataFrame) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from joulebook_pipelines.logs import amd_names, entries, sections, table
+from joulebook_pipelines.logs import amd_names, cells, entries, sections, table
 from joulebook_pipelines.logs.amd_rounds import Said, Times
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 
@@ -50,8 +50,7 @@ def read(log: Log) -> Said:
         odd.append(table.whole_lines(lines.tail(1), "last-line-cut"))
         lines = lines.head(lines.height - 1)
     told = pl.concat([_keyed(lines), _of_rows(lines), _members(lines)]).sort("line", maintain_order=True)
-    names = amd_names.chosen(told["name"].unique().to_list())
-    told = told.filter(pl.col("name").is_in(list(names.values())) | (pl.col("name") == ""))
+    told = _preferred(told)
     if told.is_empty():
         raise LogRefusedError(f"{log.name}: no card in it has a quantity that is read")
     again = pl.int_range(pl.len()).over("device", "quantity")
@@ -63,6 +62,16 @@ def read(log: Log) -> Said:
     return Said(
         told.select(pl.col(c).cast(t) for c, t in entries.SCHEMA.items()), total, {}, pl.concat([*odd, strange]), doubts
     )
+
+
+def _preferred(told: pl.DataFrame) -> pl.DataFrame:
+    """Return the entries without those whose quantity a card also gives under a better name; what says nothing is no name."""
+    order = {name: i for i, name in enumerate(amd_names.QUANTITIES)}
+    rank = pl.col("name").replace_strict(order, default=-1, return_dtype=pl.Int64)
+    says = ~pl.col("raw").str.strip_chars().str.to_lowercase().is_in(cells.MISSING)
+    told = told.with_columns(_place=rank + pl.when(says.any().over("device", "name")).then(0).otherwise(len(order)))
+    best = pl.col("_place").min().over("device", "quantity")
+    return told.filter((pl.col("_place") == best) | (pl.col("name") == "")).drop("_place")
 
 
 def _shaped(lines: pl.DataFrame, **columns: pl.Expr) -> pl.DataFrame:
