@@ -90,3 +90,24 @@ def test_a_report_over_two_blocks_is_one_report(tmp_path, monkeypatch):
     pieces, _ = _read(tmp_path, "q.txt", content, "nvidia-smi-q")
     assert whole.height == 8
     assert pieces.equals(whole)
+
+
+def test_a_driver_renewed_in_the_middle_of_a_looped_report_loses_no_power(tmp_path):
+    report = (
+        "==============NVSMI LOG==============\n\nTimestamp                 : Mon Nov  2 09:00:{s:02d} 2026\n"
+        "Attached GPUs             : 1\nGPU 00000000:3B:00.0\n    GPU Power Readings\n{lines}\n"
+    )
+    old = "        Power Draw            : {w} W\n"
+    new = "        Average Power Draw    : {w} W\n        Instantaneous Power Draw : {i} W\n"
+    before = [report.format(s=s, lines=old.format(w=200 + s)) for s in range(3)]
+    after = [report.format(s=s, lines=new.format(w=250 + s, i=300 + s)) for s in range(10, 13)]
+    path = tmp_path / "q.txt"
+    path.write_text("".join(before + after))
+    head = text.head(path, path.name)
+    parts = list(recognise.adapter_for(head).parse(Log(path, head, Options(timezone="UTC"))))
+    readings = pl.concat([p.readings for p in parts if p.readings is not None and p.readings.height], how="diagonal")
+    board = readings.filter(pl.col("device") == "gpu:0")["power_w"].to_list()
+    assert board == [200, 201, 202, 260, 261, 262]
+    assert readings.filter(pl.col("device") == "gpu:0/instant")["power_w"].to_list() == [310, 311, 312]
+    (told,) = [f for p in parts for f in p.findings if f.code == "power-field-changed"]
+    assert told.evidence["line"] == "".join(before).count("\n") + 7

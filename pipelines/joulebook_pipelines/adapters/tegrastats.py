@@ -20,8 +20,8 @@ _FORM = stamps.StampForm("%m-%d-%Y %H:%M:%S", aware=False)
 
 _RAIL = re.compile(r"\b((?:VDDQ?|VIN|POM|CV|GPU|CPU|SOC|VDDRQ|SYS5V)[A-Z0-9_]*) (\d+)(?:mW)?/\d+(?:mW)?(?=\s|$)")
 
-_INPUTS = ("VDD_IN", "POM_5V_IN", "VDD_TOTAL")
-"""Rails through which the whole module is fed."""
+_INPUTS = ("VDD_IN", "POM_5V_IN", "VDD_TOTAL", "VIN")
+"""Rails through which the whole module is fed; ``VIN`` (Thor) is the input of module and carrier board."""
 
 _APART = (
     frozenset({"VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0"}),

@@ -72,6 +72,7 @@ class Cards:
     log: Log
     names: dict[str, str] = field(default_factory=dict)
     main: dict[str, str] = field(default_factory=dict)
+    renamed: dict[tuple[str, str, str], int] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     attached: int = 0
 
@@ -81,6 +82,7 @@ class Cards:
             self.names.setdefault(bus, f"gpu:{len(self.names)}")
         found = found.with_columns(card_device=pl.col("bus").replace_strict(self.names, return_dtype=pl.String))
         self._choose(found)
+        found = self._with_main(found)
         device, quantity, unit = self._meaning()
         known = found.filter(pl.col("key").is_in(KNOWN)).with_columns(device=device, quantity=quantity, unit=unit)
         row = pl.struct("card", "device").rank("dense").cast(pl.Int64)
@@ -97,10 +99,28 @@ class Cards:
             told = {POWERS[k] for k in mine.filter(number)["key"]} or {POWERS[k] for k in mine["key"]}
             self.main[str(device)] = next(p for p in _PREFERRED if p in told)
 
+    def _with_main(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Return the entries with ``main``, the power field that is the card's in their report.
+
+        A driver renewed in the middle of a log prints another name in place of the old one: from there on the card's power
+        is under that name.
+        """
+        query = pl.col("key").replace_strict(POWERS, default=None, return_dtype=pl.String)
+        usual = pl.col("card_device").replace_strict(self.main, default="power.draw", return_dtype=pl.String)
+        found = found.with_columns(query=query, main=usual)
+        number = cells.with_own_unit(pl.col("raw"), "power_w").is_not_null()
+        has = {p: ((pl.col("query") == p) & number).any().over("card") for p in _PREFERRED}
+        instead = pl.coalesce(*(pl.when(has[p]).then(pl.lit(p)) for p in _PREFERRED), "main")
+        lacks = ~(pl.col("query") == pl.col("main")).any().over("card").fill_null(value=False)
+        found = found.with_columns(now=pl.when(lacks).then(instead).otherwise("main"))
+        other = found.filter(pl.col("now") != pl.col("main")).unique(["card_device", "main", "now"], keep="first")
+        for device, old, new, line in other.select("card_device", "main", "now", "line").iter_rows():  # a few a file
+            self.renamed.setdefault((device, old, new), line)
+        return found.with_columns(main="now").drop("now")
+
     def _meaning(self) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
         """Return expressions for the device, quantity and unit of each entry."""
-        query = pl.col("key").replace_strict(POWERS, default=None, return_dtype=pl.String)
-        main = pl.col("card_device").replace_strict(self.main, default="power.draw", return_dtype=pl.String)
+        query, main = pl.col("query"), pl.col("main")
         suffix = (
             pl.when(query.is_not_null() & (query != main)).then(query.str.replace("power.draw", "").str.replace(r"^\.", "/"))
             .otherwise(pl.lit("/") + pl.col("key").replace_strict(PARTS, default=None, return_dtype=pl.String))
@@ -147,6 +167,13 @@ class Cards:
                 "cards-left-out", Severity.WARNING, self.log.name,
                 f"The report lists {len(self.names)} of {self.attached} attached cards: gpu:0 is the first card listed, not the driver's, "
                 "and the node's board power is more than this.", {"listed": len(self.names), "attached": self.attached},
+            ))  # fmt: skip
+        for (device, old, new), line in self.renamed.items():
+            found.append(Finding(
+                "power-field-changed", Severity.WARNING, self.log.name,
+                f"From line {line} on, {device} reports {new} and no longer {old} (a driver was renewed): both are read as its power. They "
+                "need not average over the same time: do not compare peaks, scatter or short phases across that line.",
+                {"device": device, "line": line, "before": old, "after": new},
             ))  # fmt: skip
         if self.names and not self.main:
             found.append(Finding(
