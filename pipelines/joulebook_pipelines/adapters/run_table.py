@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, decimals, dialect, run_json, run_markdown, run_rows, run_titles, table, work
+from joulebook_pipelines.logs import (
+    cells,
+    decimals,
+    dialect,
+    run_json,
+    run_markdown,
+    run_rows,
+    run_titles,
+    run_totals,
+    table,
+    work,
+)
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.run_spent import Spent
 from joulebook_pipelines.logs.run_titles import Columns
@@ -200,6 +212,10 @@ def _readings(
         frames.append(table.kept(values.with_columns(raw["end_utc"].alias("ts_utc"), raw["span_s"])))
         rejects += [bad, judged]
         channels.append(Channel(device, scope, kind="energy" if "energy_j" in values.columns else "mean"))
+    whole = None if log.options.scope or log.options.device else run_totals.of(frames, [c.scope for c in channels])
+    if whole is not None:
+        frames[whole] = frames[whole].with_columns(device=pl.lit("components"))
+        channels[whole] = replace(channels[whole], device="components", scope="components")
     return pl.concat(frames, how="diagonal"), pl.concat(rejects), tuple(channels)
 
 

@@ -71,7 +71,8 @@ def _durations(log: Log, raw: pl.DataFrame, found: Columns) -> pl.Series:
             energies = any(c.quantity == "energy_j" for c in found.spent)
             cure = "each run took" if energies else "each row covers; 1 keeps powers and energies per token right"
             raise LogRefusedError(
-                f"{log.name}:1: gives neither duration nor times of the runs; add period_s = (the seconds that {cure}) to this [[source]]"
+                f"{log.name}:1: gives neither duration nor times of the runs; add period_s = (the seconds that {cure}) to this [[source]], "
+                'or name the column of their durations: columns = { span_s = "…" }'
             )
         return pl.Series("span_s", [log.options.distance_s] * raw.height, dtype=pl.Float64)
     unit = found.duration_unit or log.options.units.get("span_s", "")

@@ -16,7 +16,9 @@ _NOT_SPENT = frozenset({
 ENERGY_UNITS = frozenset({"j", "kj", "mj", "uj", "µj", "wh", "kwh", "mwh", "joule", "joules", "ws"})
 POWER_UNITS = frozenset({"w", "kw", "mw", "watt", "watts"})
 TIME_UNITS = frozenset({"s", "sec", "seconds", "ms", "us", "µs", "ns", "min", "h"})
-_LONG_TIMES = {"secs": "s", "second": "s", "minutes": "min", "hours": "h", "hour": "h"}
+_SPELLED = {"secs": "s", "second": "s", "minutes": "min", "hours": "h", "hour": "h", "kwth": "kWh"}
+"""Units in other spellings; eco2AI wrote ``kWTh`` for a while."""
+
 _PARTS = frozenset({"cores", "core", "pp0", "pp1", "uncore"})
 _NODE = frozenset({"meter", "wall", "plug", "node", "system", "server", "mains", "machine"})
 
@@ -53,11 +55,11 @@ def plain(title: str) -> str:
 def unit_apart(title: str, units: frozenset[str]) -> tuple[str, str]:
     """Take a unit in brackets, or the last word that is one, off a title."""
     if match := re.match(r"^(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$", title.strip()):
-        unit = _LONG_TIMES.get(match[2].lower(), match[2])
+        unit = _SPELLED.get(match[2].lower(), match[2])
         return (match[1], unit) if unit.lower() in units else (title, "")
     words = re.split(r"(?<=[^\W_])[\s_.-]+(?=[^\W_])", title.strip())
     for at in (len(words) - 1, len(words) - 2):
-        unit = _LONG_TIMES.get(words[at].lower(), words[at]) if at > 0 else ""
+        unit = _SPELLED.get(words[at].lower(), words[at]) if at > 0 else ""
         tail = {w.lower() for w in words[at + 1 :]}
         if unit.lower() in units and tail <= {"mean", "avg", "average", "total"}:
             return "_".join(words[:at] + words[at + 1 :]), unit

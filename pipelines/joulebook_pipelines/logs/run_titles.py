@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from joulebook_pipelines.logs import meter_titles, rapl, run_spent, step_names
 from joulebook_pipelines.logs.run_spent import Spent
@@ -21,6 +21,7 @@ _STAMP = ("timestamp", "datetime", "time", "date", "date_time", "ts")
 _DURATION = (
     "duration", "runtime", "run_time", "execution_time", "elapsed_time", "total_time", "train_time", "training_time", "inference_time",
     "total_inference_time", "total_training_time", "wall_time", "walltime", "real_time", "time_per_epoch", "epoch_time", "total_runtime",
+    "latency", "total_latency", "end_to_end_latency", "e2e_latency", "response_time", "generation_time", "wall_clock_time",
     "dauer", "laufzeit", "duree", "duracion", "durata", "temps",
 )  # fmt: skip
 _PLAIN = {
@@ -39,6 +40,9 @@ _KNOBS = frozenset({
 
 _WANDB = frozenset({"name", "state", "created", "runtime", "user"})
 """Titles of the table of runs as W&B exports it, whose runtimes are seconds."""
+
+_ECO2AI = frozenset({"experiment_description", "co2_emissions_kg", "cpu_name", "gpu_name"})
+"""Titles of eco2AI, whose energy is that of processor, memory and cards."""
 
 _SAID_ROLES = {"span_s": "duration", "start": "start", "end": "end", "time": "stamp"}
 
@@ -130,6 +134,8 @@ def understand(titles: Sequence[str], said: Mapping[str, str] | None = None) -> 
         for i, t in enumerate(found.titles)
         if i not in taken and (s := run_spent.of_title(i, t, monitor=found.monitor))
     ]
+    if set(exact) >= _ECO2AI:
+        found.spent = [replace(s, device="components", scope="components") for s in found.spent]
     if said:
         _apply(found, said)
     return found
