@@ -59,7 +59,7 @@ PROVED = {
     "series-csv": (4, 1),
     "slurm-sacct": (2, 2),
     "step-lines": (9, 0),
-    "tegrastats": (4, 1),
+    "tegrastats": (5, 1),
     "tensorboard": (2, 1),
     "training-csv": (10, 2),
     "training-jsonl": (9, 0),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import stamp_lines, stamps, table
+from joulebook_pipelines.logs import stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -55,6 +55,7 @@ class _Reader:
     rails: dict[str, tuple[str, str]]
     clock: stamps.Localiser
     collector: stamp_lines.StampLines | None
+    steps: untimed.Steps | None = None
     seen: set[str] = field(default_factory=set)
 
     def read(self, block: Block) -> Part:
@@ -78,16 +79,17 @@ class _Reader:
             rejects += more
             if device not in self.seen and readings.height:
                 self.seen.add(device)
-                window_s = self.log.options.window_s
-                channels.append(
-                    Channel(device, scope, name, kind="instant" if window_s is None else "mean", window_s=window_s)
-                )
+                window_s = None if self.steps else self.log.options.window_s
+                kind = "mean" if self.steps or window_s else "instant"
+                channels.append(Channel(device, scope, name, kind=kind, window_s=window_s))
         readings = pl.concat(frames, how="diagonal").sort("line", maintain_order=True)
         lost = lines.filter(pl.col("ts_utc").is_null())
         rejects.append(table.whole_lines(lost, "no-such-time"))
         return Part(block.count, readings, pl.concat(rejects), channels=tuple(channels))
 
     def _timed(self, lines: pl.DataFrame) -> pl.DataFrame:
+        if self.steps is not None:
+            return lines.with_columns(self.steps.next(lines.height).alias("ts_utc"), span_s=pl.lit(self.steps.step_s))
         if self.collector is not None:
             naive = lines.select(
                 self.collector.naive(self.collector.split(pl.col("raw"))[0]).alias("ts_utc")
@@ -112,7 +114,8 @@ class _Reader:
             )  # fmt: skip
         values, bad = table.convert(raw, fields)
         values, judged = table.judge(values, raw, fields, scope)
-        return table.kept(values.with_columns(raw["ts_utc"])), [bad, judged]
+        times = [raw[c] for c in ("ts_utc", "span_s") if c in raw.columns]
+        return table.kept(values.with_columns(*times)), [bad, judged]
 
 
 def _parse(log: Log) -> Iterator[Part]:
@@ -121,21 +124,24 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(
             f"{log.name}: no line shows a power rail (VDD_…); this board or release of tegrastats does not measure power"
         )
-    collector, clock = None, stamps.Localiser(None)
+    collector, steps, clock = None, None, stamps.Localiser(None)
     first = next(((n, m[1]) for n, line in enumerate(log.head.lines, 1) if (m := _OWN.match(line))), None)
     if first is not None:
         clock = stamps.localiser(_FORM, log.options, log.name, *first)
     else:
         collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*RAM "))
-        if collector is None:
+        steps = untimed.Steps(log) if collector is None and log.options.distance_s is not None else None
+        if collector is None and steps is None:
             raise LogRefusedError(
                 f"{log.name}: its lines carry no time, and without times there is no energy; log again with a tegrastats that prints it "
-                "(L4T 32.6 or later), or through ts '%Y-%m-%dT%H:%M:%.S%z'"
+                "(L4T 32.6 or later), or through ts '%Y-%m-%dT%H:%M:%.S%z'; or add period_s = (seconds from line to line, as --interval "
+                "said, 1 where nothing was said) to this [[source]]"
             )
     yield Part(findings=_about(log, rails))
-    reader = _Reader(log, rails, clock, collector)
+    reader = _Reader(log, rails, clock, collector, steps)
     for block in log.blocks():
         yield reader.read(block)
+    yield Part(findings=steps.findings if steps is not None else ())
 
 
 def _about(log: Log, rails: dict[str, tuple[str, str]]) -> tuple[Finding, ...]:
