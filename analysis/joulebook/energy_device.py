@@ -133,7 +133,7 @@ def measure(
     asked = stamp if attempts is None else np.sort(_seconds(attempts.drop_nulls(), origin_us))
     period = rule.period_s or stretches.median_step_s(asked)
     limit = rule.max_gap_s if rule.max_gap_s is not None else stretches.bridge_limit_s(period)
-    whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit)
+    whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit, asked=asked)
     seen = slice(*np.searchsorted(stamp, (0.0, np.nextafter(length_s, np.inf))))
     reach = max(period or 0.0, blur)
     longer, held_s = stretches.extended(
@@ -143,6 +143,7 @@ def measure(
     if held_s:
         method += f", outer readings held {held_s:.3g} s to the edges"
     ahead, bridged = step_sums.step_counts(stamp[seen], NEAR_PERIODS * (period or np.inf), limit)
+    bridged = 0 if rule.kind == "hold" else bridged  # what is written on change has no period
     result = DeviceEnergy(
         device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=stretches.clip(longer, length_s=length_s),
         hole_start_s=np.zeros(0), hole_end_s=np.zeros(0),
@@ -154,13 +155,14 @@ def measure(
 
 
 def _model(
-    stamp: Floats, spans: pl.Series, power: Floats, rule: Rule, *, period_s: float | None, limit_s: float
+    stamp: Floats, spans: pl.Series, power: Floats, rule: Rule, *, period_s: float | None, limit_s: float, asked: Floats
 ) -> tuple[Stretches, float, str]:
     """Return the stretches, the length over which an edge is blurred [s] and the name of the method."""
     kind = rule.kind or ("mean" if spans.null_count() < len(spans) else "instant")
     if kind == "hold":
         limit = np.inf if rule.max_gap_s is None else rule.max_gap_s
-        return stretches.held(stamp, power, limit_s=limit), 0.0, "held until the next reading"
+        made = stretches.held(stamp, power, limit_s=limit)
+        return stretches.without(made, asked), 0.0, "held until the next reading"
     if kind == "mean":
         span = spans.fill_null(0.0).to_numpy()
         usual = ranks.median(span)

@@ -64,7 +64,8 @@ def _no_readings(d: DeviceEnergy) -> Finding:
 
 
 def _gaps(d: DeviceEnergy, start_utc: datetime, length_s: float) -> list[Finding]:
-    inner = (d.hole_start_s > 0) & (d.hole_end_s < length_s)
+    # A lone reading at an edge of the window ends the silence behind it as any other does.
+    inner = ((d.hole_start_s > 0) | (d.first_s <= 0)) & ((d.hole_end_s < length_s) | (d.last_s >= length_s))
     if not inner.any():
         return []
     seconds = (d.hole_end_s - d.hole_start_s)[inner]
@@ -119,7 +120,7 @@ def _missing(d: DeviceEnergy, devices: list[DeviceEnergy]) -> list[Finding]:
     if len(devices) > 1 and d.missing > fewest:
         message = f"In {places} {d.device} lacks a reading that others have; a straight line bridges it."
         return [Finding("short-tick", Severity.NOTE, d.device, message, {"places": d.missing})]
-    message = f"In {places} a reading is missing; a straight line bridges it."
+    message = f"In {places} a reading is missing, rejected or never written; a straight line bridges it."
     return [Finding("missing-readings", Severity.NOTE, d.device, message, {"places": d.missing})]
 
 

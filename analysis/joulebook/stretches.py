@@ -172,6 +172,19 @@ def held(stamp_s: Floats, power_w: Floats, *, limit_s: float = np.inf) -> Stretc
     )
 
 
+def without(whole: Stretches, asked_s: Floats) -> Stretches:
+    """Return the stretches inside of which nobody asked: what failed to answer is not known to have stayed as it was.
+
+    Examples
+    --------
+    >>> without(held(np.array([0.0, 10, 15]), np.full(3, 100.0)), np.array([0.0, 10, 12, 15])).energy_j
+    array([1000.])
+    """
+    inside = np.searchsorted(asked_s, whole.end_s, side="left") - np.searchsorted(asked_s, whole.start_s, side="right")
+    keep = inside <= 0
+    return whole if keep.all() else Stretches(*(getattr(whole, f.name)[keep] for f in fields(Stretches)))
+
+
 def over_spans(stamp_s: Floats, span_s: Floats, power_w: Floats, *, limit_s: float) -> Stretches:
     """Return readings that are means over the span that ends at their stamp, and bridges over short holes between.
 

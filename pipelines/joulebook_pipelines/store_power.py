@@ -19,7 +19,7 @@ ALWAYS = ("power_w", "energy_j", "energy_counter_j", "utilization_ratio", "tempe
 """Quantities that a power frame has even where no log tells them."""
 
 
-_SPEAKING = ("power_w", "energy_j", "energy_counter_j")
+SPEAKING = ("power_w", "energy_j", "energy_counter_j")
 """Quantities that tell an energy."""
 
 _USED = """select distinct i.run_id as by_run, i.scope as by_scope, m.host, i.device, i.source_id, m.offset_s, m.drift_ppm, m.anchor_utc
@@ -99,11 +99,11 @@ class PowerReads(Reads):
         """Return the power readings of some channels (``source_id, device``) on their own clocks, in order of device and time."""
         own = channels.with_columns(offset_s=pl.lit(0.0), drift_ppm=pl.lit(0.0), anchor_utc=pl.lit(None, schema.UTC))
         named: dict[str, list[pl.DataFrame]] = {}
-        frames = self._channels(own, ("span_s", *_SPEAKING), (start_utc, end_utc))
+        frames = self._channels(own, ("span_s", *SPEAKING), (start_utc, end_utc))
         for device, frame in zip(own["device"], frames, strict=True):
             named.setdefault(device, []).append(frame.select(pl.lit(device).alias("device"), *frame.columns))
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
-        return (pl.concat(joined) if joined else self._none(_SPEAKING)).select("device", "ts_utc", "span_s", *_SPEAKING)
+        return (pl.concat(joined) if joined else self._none(SPEAKING)).select("device", "ts_utc", "span_s", *SPEAKING)
 
     def tells(self, quantity: str) -> bool:
         """Return whether any log of the study tells a quantity."""
@@ -130,7 +130,7 @@ class PowerReads(Reads):
             return []
         stored = stored_columns(self._con)
         kept = [c for c in columns if c in stored]
-        speaking = " or ".join(f"{c} is not null" for c in _SPEAKING if c in stored)
+        speaking = " or ".join(f"{c} is not null" for c in SPEAKING if c in stored)
         if not speaking:
             return [
                 self._none([]).select("ts_utc", *(pl.lit(None, pl.Float64).alias(c) for c in columns))
@@ -154,7 +154,7 @@ class PowerReads(Reads):
         found = []
         for row in channels.iter_rows(named=True):
             rows = frames[row["source_id"], row["device"]].with_columns(absent)
-            found.append(_on_reference(rows, row, bounds))
+            found.append(on_reference(rows, row, bounds))
         return found
 
     def _of_source(
@@ -208,7 +208,7 @@ def _ahead(at: datetime, clock: dict[str, object]) -> timedelta:
     return timedelta(seconds=offset_s + drift_ppm * 1e-6 * since_s)
 
 
-def _on_reference(
+def on_reference(
     frame: pl.DataFrame, clock: dict[str, object], bounds: tuple[datetime | None, datetime | None]
 ) -> pl.DataFrame:
     """Return the rows of a channel at their true times t - offset - drift * (t - anchor), within bounds and in order."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from joulebook import timeline, totals
-from joulebook_pipelines.store_power import PowerReads
+from joulebook_pipelines.store_attempts import AttemptReads
 
 Ticks = npt.NDArray[np.int64]
 
@@ -21,7 +21,7 @@ LEAST_STEP_S = 0.001
 """Devices are added within ticks of the longest of their periods, and at least this long [s]."""
 
 
-class TimelineReads(PowerReads):
+class TimelineReads(AttemptReads):
     """The question how power went over time."""
 
     def timeline(

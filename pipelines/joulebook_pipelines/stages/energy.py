@@ -40,7 +40,8 @@ def _jobs(context: Context, runs: list[Run], told: Ranges) -> Iterator[Callable[
         for scope in context.scopes(run.run_id):
             power = context.power(run, scope, margin=True)
             channels = context.store.chosen_channels(run.run_id, scope)
-            yield partial(_measured, run, scope, power, channels, _ranges(told, power))
+            attempts = context.store.attempts(run.run_id, scope)
+            yield partial(_measured, run, scope, power, channels, _ranges(told, power), attempts)
 
 
 def _measure_parts(context: Context, run: Run, ranges: Ranges, numbers: Numbers) -> None:
@@ -76,8 +77,10 @@ class _Measured:
     energy: energy.Energy
 
 
-def _measured(run: Run, scope: str, power: pl.DataFrame, channels: pl.DataFrame, ranges: dict[str, float]) -> _Measured:
-    return _Measured(run, scope, power, channels, _integrated(power, run, channels, ranges))
+def _measured(
+    run: Run, scope: str, power: pl.DataFrame, channels: pl.DataFrame, ranges: dict[str, float], attempts: pl.DataFrame
+) -> _Measured:
+    return _Measured(run, scope, power, channels, _integrated(power, run, channels, ranges, attempts=attempts))
 
 
 def _tell(context: Context, measured: _Measured, numbers: Numbers) -> None:
@@ -112,6 +115,7 @@ def _integrated(
     ranges: dict[str, float],
     *,
     max_gap_s: float | None = None,
+    attempts: pl.DataFrame | None = None,
 ) -> energy.Energy:
     kinds = set(channels["kind"])
     if kinds == {"counter"} and power["power_w"].null_count() == power.height:
@@ -124,6 +128,7 @@ def _integrated(
         kind="hold" if kinds == {"on-change"} else None,
         hold_edges=run.origin != WHOLE_LOG,
         max_gap_s=max_gap_s,
+        attempts=attempts,
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
     )
 
