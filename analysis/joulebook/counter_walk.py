@@ -12,6 +12,10 @@ CEILING_W = 1e6
 """A counter that rises faster than this [W] has jumped: no single meter of a machine hall's nodes or racks sees 1 MW.
 Used where the highest power is not given."""
 
+LIKELY_TOP_W = 500.0
+"""The largest processor sockets draw this much [W]. Where a counter of known range says no highest power, a step in which
+a device of this power would have gone once more through the range may hide that."""
+
 NEAR_ZERO_RATIO = 0.05
 """Where the highest power is not known, a counter that falls below this share of what it read before has been reset."""
 
@@ -33,6 +37,13 @@ class Limits(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
+def _hides_wrap(delta_j: float, dt_s: float, limits: Limits) -> bool:
+    """Return whether once more through the range is as possible as the energy that shows; never where it is unknown."""
+    likely_w = limits.top_w if limits.known_top else LIKELY_TOP_W
+    return delta_j + limits.range_j <= likely_w * dt_s
+
+
+@njit(cache=True, nogil=True)
 def _fits(delta_j: float, dt_s: float, limits: Limits) -> bool:
     return 0.0 <= delta_j <= limits.top_w * dt_s * RATE_SLACK + limits.quantum_j
 
@@ -47,6 +58,8 @@ def _drop(before_j: float, now_j: float, dt_s: float, limits: Limits) -> int:
         if limits.known_top and most_j >= limits.range_j / 2:
             return _UNKNOWN
         wrapped_j = now_j + limits.range_j - before_j
+        if not limits.known_top and _hides_wrap(wrapped_j, dt_s, limits):
+            return _UNKNOWN
         if 0 <= wrapped_j <= (most_j + limits.quantum_j if limits.known_top else limits.range_j / 2):
             # A machine that was away may have been restarted: then the counter began again and did not wrap.
             return _UNKNOWN if near_zero and dt_s > limits.gap_s else _WRAP
@@ -60,8 +73,7 @@ def _step(before_j: float, now_j: float, dt_s: float, limits: Limits) -> tuple[i
     if -limits.quantum_j <= delta_j < 0:
         return _DUPLICATE, np.nan  # the last digit trembles: no news, the next step counts from the reading before
     if _fits(delta_j, dt_s, limits):
-        hidden = limits.known_top and delta_j + limits.range_j <= limits.top_w * dt_s  # false where the range is NaN
-        return (_UNKNOWN, np.nan) if hidden else (_DIFFERENCE, delta_j)
+        return (_UNKNOWN, np.nan) if _hides_wrap(delta_j, dt_s, limits) else (_DIFFERENCE, delta_j)
     if delta_j > 0:
         return _GLITCH, np.nan
     kind = _drop(before_j, now_j, dt_s, limits)
@@ -103,7 +115,8 @@ def walk(
             continue
         length_s[i] = dt_s
         goes_on = i + 1 < n and _fits(counter_j[i + 1] - counter_j[good], stamp_s[i + 1] - stamp_s[good], limits)
-        if kind[i] != _DIFFERENCE and goes_on and counter_j[i + 1] != counter_j[i]:
+        forward = _fits(counter_j[i] - counter_j[good], dt_s, limits)
+        if kind[i] != _DIFFERENCE and not forward and goes_on and counter_j[i + 1] != counter_j[i]:
             # The next reading goes on from the one before: this one alone is wrong.
             kind[i], energy_j[i] = _GLITCH, np.nan
             continue

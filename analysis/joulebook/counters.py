@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from joulebook.counter_walk import CEILING_W, KINDS, Limits, walk
+from joulebook.counter_walk import CEILING_W, KINDS, LIKELY_TOP_W, Limits, walk
 from joulebook.findings import Finding, Severity
 from joulebook.schema import UTC
 from joulebook.stretches import Floats, bridge_limit_s, median_step_s
 from joulebook.uncertainty import grain_w
+from joulebook.wording import counted as counted_of
 
 REASONS = {
     "first": "no reading before it",
@@ -46,7 +47,7 @@ class Deltas:
         Columns of ``DELTAS_SCHEMA``: the energy [J] of the span that ends at ``ts_utc``; null where it is not known.
     devices
         ``device``, ``quantum_j`` (step of the counter [J]), ``safe_interval_s`` (the longest step that hides no wrap:
-        range / highest power; null where either is unknown).
+        range / highest power, of a large socket where that is not known; null where the range is not).
     findings
         Wraps, resets, glitches and steps that are too long, one a device and kind.
     """
@@ -70,7 +71,8 @@ def deltas(counters: pl.DataFrame, *, range_j: PerDevice = None, max_power_w: Pe
     range_j
         Value at which the counter starts again from 0 [J], for all devices or by device.
     max_power_w
-        Highest power the device can draw [W], for all devices or by device.
+        Highest power the device can draw [W], for all devices or by device. Where it is not given, a step in which a
+        large socket would have gone once more through the range is not known.
 
     Returns
     -------
@@ -105,7 +107,7 @@ def deltas(counters: pl.DataFrame, *, range_j: PerDevice = None, max_power_w: Pe
         range_, top = _for(range_j, device), _for(max_power_w, device)
         steps, quantum = _one(own, range_, top)
         walks.append(steps)
-        facts.append((device, quantum, None if range_ is None or top is None else range_ / top))
+        facts.append((device, quantum, None if range_ is None else range_ / (top or LIKELY_TOP_W)))
     kind, energy, length = (np.concatenate(c) for c in zip(*walks, strict=True)) if walks else _NOTHING
     frame = rows.select(
         "device", "ts_utc", pl.Series("span_s", length).fill_nan(None), pl.Series("energy_j", energy).fill_nan(None),
@@ -205,7 +207,10 @@ def _findings(frame: pl.DataFrame, devices: pl.DataFrame) -> tuple[Finding, ...]
     for device, n, safe in (
         long.group_by("device").agg(pl.len(), pl.col("safe_interval_s").first()).sort("device").iter_rows()
     ):
-        message = f"{n} steps are longer than {safe:.4g} s, in which the counter may wrap unseen; read it more often."
+        message = (
+            f"{counted_of(n, 'step')} {'is' if n == 1 else 'are'} longer than {safe:.4g} s, in which the counter may wrap unseen: "
+            "log it more often than that."
+        )
         found.append(
             Finding("counter-read-too-seldom", Severity.WARNING, device, message, {"count": n, "safe_interval_s": safe})
         )

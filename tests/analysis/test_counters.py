@@ -174,3 +174,23 @@ def test_fuzz_of_wraps_and_resets():
     for device, joules, ok in sums.iter_rows():
         if not was_reset[device]:
             assert ok and joules == pytest.approx(truth[device], abs=1e-6)
+
+
+def test_a_step_that_may_hide_a_wrap_is_not_known_though_nobody_says_the_highest_power() -> None:
+    # 150 W read every two hours goes 4.1 times through 262143.32885 J: what shows is 31427 J, a power of 4.4 W.
+    range_j = 262143.32885
+    rows = [("cpu:0", T0 + timedelta(hours=2 * i), (1000 + 150.0 * 7200 * i) % range_j) for i in range(4)]
+    frame = pl.DataFrame(rows, schema=["device", "ts_utc", "energy_counter_j"], orient="row")
+    found = counters.deltas(frame, range_j=range_j)
+    assert found.frame["kind"].to_list() == ["first", "unknown", "unknown", "unknown"]
+    assert found.frame["energy_j"].null_count() == 4
+    assert found.devices["safe_interval_s"][0] == pytest.approx(524.29, abs=0.01)
+    assert {"counter-read-too-seldom", "counter-unknown"} <= {f.code for f in found.findings}
+
+
+def test_a_counter_of_known_range_that_is_read_often_enough_is_what_it_shows() -> None:
+    rows = [("cpu:0", T0 + timedelta(minutes=8 * i), 1000 + 20.0 * 480 * i) for i in range(4)]
+    frame = pl.DataFrame(rows, schema=["device", "ts_utc", "energy_counter_j"], orient="row")
+    found = counters.deltas(frame, range_j=262143.32885)
+    assert found.frame["energy_j"].to_list()[1:] == [9600.0, 9600.0, 9600.0]
+    assert found.findings == ()
