@@ -14,6 +14,9 @@ FAMILIES = ("meter", "sensor", "model")
 ENOUGH_COVERAGE = 0.95
 """An instrument that covers less of the run yields to one that covers more."""
 
+SAME_START_S = 5.0
+"""Records of one start agree to this [s]: stamps of trackers are whole seconds, taken a moment late."""
+
 WHOLE = frozenset({"node", "rack", "facility", "components", "gpu", "cpu", "dram"})
 """Devices that stand for all of their scope: where one is there, its parts are not added to it."""
 
@@ -30,7 +33,8 @@ def choose(channels: pl.DataFrame) -> pl.DataFrame:
     ----------
     channels
         One row a channel that has readings in the window: ``host, scope, source_id, adapter, clock, family, device,
-        period_s, n, coverage_ratio``.
+        period_s, n, coverage_ratio``; and, to tell a copy of a part of a file, ``begin_s, end_s`` of what it saw and
+        ``filled_ratio``, the share of that time which it covers.
 
     Returns
     -------
@@ -71,9 +75,26 @@ def _one_source_a_device(channels: pl.DataFrame) -> pl.DataFrame:
     key = ["host", "scope", "adapter", "clock", "device"]
     overlapping = (pl.col("coverage_ratio").sum().over(key) > 1.5) & (pl.len().over(key) > 1)
     best = pl.col("n").rank("ordinal", descending=True).over(key) == 1
-    twice = overlapping & ~best
+    twice = (overlapping & ~best) | _inside_another(channels, key)
     reason = pl.when(twice).then(pl.lit("the same device is in another file of the study")).otherwise("reason")
     return channels.with_columns(usable=pl.col("usable") & ~twice, reason=reason)
+
+
+def _inside_another(channels: pl.DataFrame, key: list[str]) -> pl.Series:
+    """Tell which files saw nothing of a device but a part of what another file saw without a hole: an earlier flush, a copy."""
+    if not {"begin_s", "end_s", "filled_ratio"} <= set(channels.columns):
+        return pl.Series([False] * channels.height, dtype=pl.Boolean)
+    numbered = channels.with_row_index("place")
+    mine = ["source_id", "begin_s", "end_s"]
+    beside = numbered.select("place", *key, *mine).join(
+        numbered.filter(pl.col("filled_ratio") >= ENOUGH_COVERAGE).select(*key, *mine), on=key, suffix="_other"
+    )
+    seen_s, other_s = pl.col("end_s") - pl.col("begin_s"), pl.col("end_s_other") - pl.col("begin_s_other")
+    within = beside.filter(
+        (pl.col("source_id") != pl.col("source_id_other")) & (seen_s < other_s)
+        & (pl.col("begin_s") >= pl.col("begin_s_other") - SAME_START_S) & (pl.col("end_s") <= pl.col("end_s_other"))
+    )  # fmt: skip
+    return numbered.select(pl.col("place").is_in(within["place"].unique().to_list())).to_series()
 
 
 def _ranked(channels: pl.DataFrame) -> pl.DataFrame:

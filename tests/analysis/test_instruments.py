@@ -57,6 +57,17 @@ def test_rotated_parts_are_joined_and_copies_are_not():
     assert copies["chosen"].to_list() == [True, False]
 
 
+def test_an_earlier_flush_of_a_run_is_no_part_of_it_and_a_file_that_fills_a_hole_is():
+    hour = {"scope": "components", "device": "components", "begin_s": 0.0, "end_s": 3600.0, "filled_ratio": 1.0}
+    half = hour | {"end_s": 1800.0, "coverage_ratio": 0.5, "n": 50}
+    flush = _chosen(hour, half)
+    assert flush.filter("chosen")["source_id"].to_list() == [1]
+    assert "another file" in flush.filter(pl.col("source_id") == 2)["reason"][0]
+    holed = hour | {"filled_ratio": 0.5, "coverage_ratio": 0.5}
+    filler = half | {"begin_s": 900.0, "end_s": 2700.0}
+    assert _chosen(holed, filler).filter("chosen")["source_id"].to_list() == [1, 2]
+
+
 def test_what_belongs_to_no_boundary_is_never_used():
     choice = _chosen({"scope": "part", "device": "cpu:0/core"}, {"scope": "", "device": "meter"})
     assert not choice["chosen"].any()
