@@ -75,9 +75,12 @@ def _one_source_a_device(channels: pl.DataFrame) -> pl.DataFrame:
     key = ["host", "scope", "adapter", "clock", "device"]
     overlapping = (pl.col("coverage_ratio").sum().over(key) > 1.5) & (pl.len().over(key) > 1)
     best = pl.col("n").rank("ordinal", descending=True).over(key) == 1
-    twice = (overlapping & ~best) | _inside_another(channels, key)
-    reason = pl.when(twice).then(pl.lit("the same device is in another file of the study")).otherwise("reason")
-    return channels.with_columns(usable=pl.col("usable") & ~twice, reason=reason)
+    twice, inside = overlapping & ~best, _inside_another(channels, key)
+    reason = (
+        pl.when(inside).then(pl.lit("part of what another file of the study holds"))
+        .when(twice).then(pl.lit("the same device is in another file of the study")).otherwise("reason")
+    )  # fmt: skip
+    return channels.with_columns(usable=pl.col("usable") & ~twice & ~inside, reason=reason)
 
 
 def _inside_another(channels: pl.DataFrame, key: list[str]) -> pl.Series:
