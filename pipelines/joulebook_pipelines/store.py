@@ -17,8 +17,16 @@ import duckdb
 import polars as pl
 
 from joulebook import schema
+from joulebook_pipelines.store_keys import ChannelKeys
 from joulebook_pipelines.store_questions import Questions
-from joulebook_pipelines.store_tables import READING_ROWS, create, make_room, stored_columns
+from joulebook_pipelines.store_tables import (
+    READING_CHANNELS,
+    READING_ROWS,
+    create,
+    is_of_this_version,
+    make_room,
+    stored_columns,
+)
 
 SOURCE_TABLES = ("rejects", "channels", "logged_runs", "steps", "phases", "sources")
 
@@ -49,8 +57,14 @@ class Store(Questions):
             self._con = duckdb.connect(str(path), read_only=read_only, config=config)
         except duckdb.Error as error:
             raise StoreError(f"{path}: cannot be opened: {str(error).splitlines()[0]}") from None
+        if not is_of_this_version(self._con):
+            self._con.close()
+            raise StoreError(
+                f"{path}: was made by another version; delete it and run the study again: the logs hold all of it"
+            )
         self._reading_columns: set[str] = set()
         self._answers = {}
+        self._channel_keys = ChannelKeys(self._con)
         self._con.execute("set timezone = 'UTC'")
         if not read_only:
             create(self._con)
@@ -79,6 +93,7 @@ class Store(Questions):
             self._con.rollback()
             self._answers.clear()
             self._reading_columns = set()
+            self._channel_keys.forget()
             raise
         self._con.commit()
 
@@ -104,18 +119,23 @@ class Store(Questions):
         unknown = [c for c in frame.columns if c not in table]
         if unknown:
             raise ValueError(f"table {name!r} has no column {', '.join(unknown)}")
-        if name == "readings":
-            # A column without a value is no column of this log.
-            optional = {"span_s", *schema.QUANTITY_NAMES}
-            empty = [c for c in frame.columns if c in optional and frame[c].null_count() == frame.height]
-            frame = frame.drop(empty)
-            if not self._reading_columns.issuperset(frame.columns):
-                self._reading_columns = make_room(self._con, frame)
         stored = READING_ROWS if name == "readings" else name
+        if name == "readings":
+            frame = self._kept(frame)
         self._answers.clear()
         # Named in the statement, not registered: what is registered stays in memory until the file is closed.
         rows_to_insert = frame.to_arrow(compat_level=pl.CompatLevel.newest())  # noqa: F841
         self._con.execute(f'insert into "{stored}" by name select * from rows_to_insert')
+
+    def _kept(self, readings: pl.DataFrame) -> pl.DataFrame:
+        """Return readings as they are kept: by the number of their channel, without columns in which nothing stands."""
+        optional = {"span_s", *schema.QUANTITY_NAMES}
+        empty = [c for c in readings.columns if c in optional and readings[c].null_count() == readings.height]
+        channel = self._channel_keys.of_rows(readings["source_id"], readings["device"])
+        frame = readings.drop("source_id", "device", *empty).insert_column(0, channel)
+        if not self._reading_columns.issuperset(frame.columns):
+            self._reading_columns = make_room(self._con, frame)
+        return frame
 
     def replace(self, name: str, frame: pl.DataFrame) -> None:
         """Put new rows in place of all rows of a table."""
@@ -145,7 +165,10 @@ class Store(Questions):
 
     def forget_source(self, source_id: int) -> None:
         """Delete a source and all that came from it."""
-        for name in (READING_ROWS, *SOURCE_TABLES, "findings"):
+        own = f"select channel_id from {READING_CHANNELS} where source_id = ?"
+        self._write(f"delete from {READING_ROWS} where channel_id in ({own})", [source_id])
+        self._channel_keys.forget()
+        for name in (READING_CHANNELS, *SOURCE_TABLES, "findings"):
             self.forget_rows(name, source_id)
 
     def forget_rows(self, name: str, source_id: int) -> None:
@@ -190,7 +213,8 @@ class Store(Questions):
             self._answers.clear()
             gone_rows = gone.to_arrow()  # noqa: F841
             self._con.execute(
-                f"delete from {READING_ROWS} r using gone_rows g where r.source_id = ? and r.line = g.line and r.device = g.device",
+                f"""delete from {READING_ROWS} r using gone_rows g, {READING_CHANNELS} k
+                where k.source_id = ? and k.device = g.device and r.channel_id = k.channel_id and r.line = g.line""",
                 [source_id],
             )
         return gone
@@ -199,7 +223,7 @@ class Store(Questions):
         """Return how many readings of a source lie above the power limit that stands beside them."""
         if not {"power_w", "power_limit_w"} <= stored_columns(self._con):
             return 0
-        query = f"select count(*) as n from {READING_ROWS} where source_id = ? and power_w > power_limit_w"
+        query = "select count(*) as n from readings where source_id = ? and power_w > power_limit_w"
         return int(self.sql(query, [source_id])["n"][0])
 
     def steps_of(self, source_id: int) -> pl.DataFrame:

@@ -28,6 +28,9 @@ _USED = """select distinct i.run_id as by_run, i.scope as by_scope, m.host, i.de
 FEW_DEVICES = 16
 """Devices of a file up to which each is picked out of the rows, in half the time that it takes to group them."""
 
+NO_CHANNEL = -1
+"""The number of a channel without a reading."""
+
 _SLACK = timedelta(seconds=1)
 """Windows are taken wider by this before clocks are set right, and cut exactly after."""
 
@@ -158,27 +161,28 @@ class PowerReads(Reads):
         return found
 
     def _of_source(
-        self, source_id: object, devices: Sequence[str], selected: str, where: Sequence[str], params: Sequence[object]
+        self, source_id: int, devices: Sequence[str], selected: str, where: Sequence[str], params: Sequence[object]
     ) -> dict[str, pl.DataFrame]:
         """Return the readings of some devices of a file, in the order of its lines.
 
         A join would lose that order; and a number a row is cheaper than a text a row.
         """
-        among, condition = list(devices), " and ".join(where)
+        numbers = {device: self._channel_keys.known().get((source_id, device), NO_CHANNEL) for device in devices}
+        among, condition = list(numbers.values()), " and ".join(where)
         if len(among) == 1:
-            text = f"select {selected} from {READING_ROWS} r where r.source_id = ? and r.device = ? and {condition}"
-            return {among[0]: self.sql(text, [source_id, *among, *params])}
-        # Asked whether the device is among several, the database joins; so each row says which one it is, or none.
+            text = f"select {selected} from {READING_ROWS} r where r.channel_id = ? and {condition}"
+            return {devices[0]: self.sql(text, [*among, *params])}
+        # Asked with "in" whether the channel is among several, the database joins.
         frame = self.sql(
-            f"""select * from (select list_position(?, r.device)::usmallint as place, {selected}
-            from {READING_ROWS} r where r.source_id = ? and {condition}) where place is not null""",
-            [among, source_id, *params],
+            f"""select r.channel_id, {selected} from {READING_ROWS} r
+            where r.channel_id between ? and ? and list_contains(?, r.channel_id) and {condition}""",
+            [min(among), max(among), among, *params],
         )
         if len(among) <= FEW_DEVICES:
-            return {d: frame.filter(pl.col("place") == i).drop("place") for i, d in enumerate(among, 1)}
-        parts = frame.partition_by("place", as_dict=True, include_key=False, maintain_order=True)
-        nothing = frame.clear().drop("place")
-        return {d: parts.get((i,), nothing) for i, d in enumerate(among, 1)}
+            return {d: frame.filter(pl.col("channel_id") == n).drop("channel_id") for d, n in numbers.items()}
+        parts = frame.partition_by("channel_id", as_dict=True, include_key=False, maintain_order=True)
+        nothing = frame.clear().drop("channel_id")
+        return {d: parts.get((n,), nothing) for d, n in numbers.items()}
 
     def _window(
         self, run_id: str | None, start_utc: datetime | None, end_utc: datetime | None

@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from joulebook import schema
+from joulebook_pipelines.store_keys import ChannelKeys
 
 
 class Reads:
@@ -19,6 +20,7 @@ class Reads:
     path: Path
     _con: duckdb.DuckDBPyConnection
     _answers: dict[str, Any]
+    _channel_keys: ChannelKeys
 
     def sql(self, query: str, params: Sequence[object] = ()) -> pl.DataFrame:
         """Return the answer to any SQL query as a frame.

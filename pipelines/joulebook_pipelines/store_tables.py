@@ -1,4 +1,8 @@
-"""How the store's tables are made in DuckDB: from the schema, with comments; readings are kept narrow behind a view."""
+"""How the store's tables are made in DuckDB: from the schema, with comments; readings are kept narrow behind a view.
+
+A reading's file and device are one number, and only the quantities that occur are columns: each column of each row
+costs as much as a number to write, a text three times as much.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +41,16 @@ create view if not exists aligned_runs as
 READING_ROWS = "reading_rows"
 """Where readings are kept; `readings` is a view of it."""
 
+READING_CHANNELS = "reading_channels"
+"""Which file and device the channel of a kept reading stands for."""
+
+_KEPT = {
+    "channel_id": "integer using compression bitpacking",
+    "line": "bigint using compression bitpacking",
+    "ts_utc": "timestamptz using compression bitpacking",
+}
+"""What is kept of every reading besides its quantities. Told how to pack whole numbers, the database tries no other ways."""
+
 
 def create(con: duckdb.DuckDBPyConnection) -> None:
     """Make the tables and views that are not there yet, with their comments, in one transaction: each of its own takes twice as long."""
@@ -52,19 +66,22 @@ def create(con: duckdb.DuckDBPyConnection) -> None:
 def _create(con: duckdb.DuckDBPyConnection) -> None:
     present = {r[0] for r in con.execute("select table_name from duckdb_tables()").fetchall()}
     for table in schema.TABLES:
-        stored = READING_ROWS if table.name == "readings" else table.name
-        if stored in present:
-            continue
-        kept = [c for c in table.columns if table.name != "readings" or c.name not in schema.QUANTITY_NAMES]
-        columns = ", ".join(f'"{c.name}" {_sql_type(c.dtype)}' for c in kept)
-        con.execute(f'create table "{stored}" ({columns})')
         if table.name == "readings":
-            _show_readings(con)
-            con.execute(f"""comment on view "readings" is '{quoted(table.doc)}'""")
-        else:
+            if READING_ROWS not in present:
+                _create_readings(con)
+        elif table.name not in present:
+            columns = ", ".join(f'"{c.name}" {_sql_type(c.dtype)}' for c in table.columns)
+            con.execute(f'create table "{table.name}" ({columns})')
             con.execute(f"""comment on table "{table.name}" is '{quoted(table.doc)}'""")
             _comment_columns(con, table)
     con.execute(_VIEWS)
+
+
+def _create_readings(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"create table {READING_CHANNELS} (channel_id integer, source_id integer, device varchar)")
+    con.execute(f"create table {READING_ROWS} ({', '.join(f'{name} {kind}' for name, kind in _KEPT.items())})")
+    _show_readings(con)
+    con.execute(f"""comment on view "readings" is '{quoted(schema.table("readings").doc)}'""")
 
 
 def _comment_columns(con: duckdb.DuckDBPyConnection, table: schema.Table) -> None:
@@ -80,10 +97,14 @@ def _show_readings(con: duckdb.DuckDBPyConnection) -> None:
     """
     stored = stored_columns(con)
     shown = ", ".join(
-        f'"{c.name}"' if c.name in stored else f'cast(null as {_sql_type(c.dtype)}) as "{c.name}"'
+        f'"{c.name}"'
+        if c.name in stored or c.name in ("source_id", "device")
+        else f'cast(null as {_sql_type(c.dtype)}) as "{c.name}"'
         for c in schema.table("readings").columns
     )
-    con.execute(f"create or replace view readings as select {shown} from {READING_ROWS}")
+    con.execute(
+        f"create or replace view readings as select {shown} from {READING_ROWS} join {READING_CHANNELS} using (channel_id)"
+    )
     _comment_columns(con, schema.table("readings"))
 
 
@@ -91,6 +112,12 @@ def stored_columns(con: duckdb.DuckDBPyConnection) -> set[str]:
     """Return the columns of readings that occur in the study."""
     query = "select column_name from duckdb_columns() where table_name = ?"
     return {r[0] for r in con.execute(query, [READING_ROWS]).fetchall()}
+
+
+def is_of_this_version(con: duckdb.DuckDBPyConnection) -> bool:
+    """Tell whether a store's readings, if it has any, are kept as this module keeps them."""
+    stored = stored_columns(con)
+    return not stored or set(_KEPT) <= stored
 
 
 def make_room(con: duckdb.DuckDBPyConnection, frame: pl.DataFrame) -> set[str]:

@@ -9,6 +9,7 @@ from datetime import datetime
 import polars as pl
 
 from joulebook_pipelines.logs.contract import Channel
+from joulebook_pipelines.turns import in_turn
 
 GAP_S = 3.0
 """A step is a gap when it is longer than this and than :data:`GAP_PERIODS` periods: shorter ones are jitter."""
@@ -20,9 +21,6 @@ PRINTED_MS = (1000, 100, 10)
 
 CROWDED_STEPS = 1.5
 """Usual distance of two readings, in steps of the printed stamp, up to which one may fall into the step of another."""
-
-MOST_IN_TURN = 256
-"""Devices that are looked for in turn; a machine has fewer."""
 
 _POWER = ("power_w", "energy_j", "energy_counter_j")
 
@@ -114,20 +112,10 @@ class Tally:
 
 
 def _by_device(readings: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
-    """Yield each device with its stamps, in file order.
-
-    Pollers write the devices in turn; then every k-th line is one device, and no line needs to be looked up.
-    """
-    device, stamps = readings["device"], readings["ts_utc"]
-    first = device.head(MOST_IN_TURN).to_list()
-    turn = next((i for i, d in enumerate(first) if i and d == first[0]), len(first)) if first else 0
-    if (
-        turn
-        and len(set(first[:turn])) == turn
-        and bool((device.slice(turn) == device.head(max(len(device) - turn, 0))).all())
-    ):
-        for j in range(min(turn, len(device))):
-            yield first[j], stamps.gather_every(turn, j)
+    """Yield each device with its stamps, in file order."""
+    if turn := in_turn(readings["device"]):
+        for place, device in enumerate(turn):
+            yield device, readings["ts_utc"].gather_every(len(turn), place)
         return
     for (name,), rows in readings.partition_by("device", as_dict=True, maintain_order=True).items():
         yield str(name), rows["ts_utc"]

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -52,6 +53,36 @@ def test_a_column_that_does_not_exist_is_an_error(store):
 def test_a_missing_store_says_how_to_make_it(tmp_path):
     with pytest.raises(StoreError, match="joulebook run"):
         open_store(tmp_path / "study.duckdb")
+
+
+def test_a_store_of_another_version_says_how_to_replace_it(tmp_path):
+    with duckdb.connect(str(tmp_path / "study.duckdb")) as old:
+        old.execute("create table reading_rows (source_id integer, line bigint, device varchar, ts_utc timestamptz)")
+    for read_only in (True, False):
+        with pytest.raises(StoreError, match="another version; delete it"):
+            open_store(tmp_path / "study.duckdb", read_only=read_only)
+
+
+def test_readings_come_back_as_they_were_written_whatever_the_order_of_devices(store):
+    wide = {"source_id": pl.Int32}
+    written = pl.DataFrame({
+        "source_id": [7] * 5 + [2] * 4 + [7, 2, 7],
+        "line": range(12),
+        "device": [*"ababa", *"baab", *"abc"],
+        "ts_utc": pl.Series(range(12)).cast(pl.Datetime("us", "UTC")),
+        "power_w": [float(i) for i in range(12)],
+    }, schema_overrides=wide)  # fmt: skip
+    for first, rows in ((0, 5), (5, 4), (9, 3)):
+        store.insert("readings", written.slice(first, rows))
+    kept = store.table("readings").select(written.columns).sort("line")
+    assert kept.equals(written)
+    with store.transaction():
+        store.forget_source(7)
+    store.insert("readings", written.slice(0, 5).with_columns(source_id=pl.lit(9, pl.Int32)))
+    kept = store.table("readings").select("source_id", "line", "device").sort("line").rows()
+    assert kept == [(9, i, d) for i, d in enumerate("ababa")] + [(2, i, d) for i, d in enumerate("baab", 5)] + [
+        (2, 10, "b")
+    ]
 
 
 def test_an_unknown_run_names_those_that_are_there(store):
