@@ -12,6 +12,7 @@ import polars as pl
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import cells, relative, stamps, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.electrical import Electrical
 from joulebook_pipelines.logs.table import Field
 
 _LINE = re.compile(r"^Time,\d\d-\d\d-\d{4} \d\d:\d\d:\d\d(\.\d+)?,Watts,[^,]+,Volts,[^,]+,Amps,")
@@ -181,10 +182,15 @@ def _parse(log: Log) -> Iterator[Part]:
         also_numbers=tuple(parts.values()),
         also_words=(mark,) if mark else (),
     )
-    yield from reader.parts()
+    electrical = Electrical()
+    for part in reader.parts():
+        if part.readings is not None:
+            electrical.add(part.readings)
+        yield part
     yield Part(
         findings=(
             *check.findings(log.name),
+            *electrical.findings(log.name, device),
             *negative.findings(log),
             *_left_out(log, choice),
             *relative.repeated_hour(log, clock),

@@ -8,6 +8,7 @@ import polars as pl
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs.contract import Part
+from joulebook_pipelines.logs.electrical import Electrical
 from joulebook_pipelines.logs.meter_columns import Layout
 
 CONTRADICTION = 1.5
@@ -94,6 +95,7 @@ class Checks:
     name: str
     sign: int = 1
     balances: dict[str, Balance] = field(default_factory=dict)
+    electrical: dict[str, Electrical] = field(default_factory=dict)
     phases: Phases | None = None
     powers: int = 0
     beyond: int = 0
@@ -117,12 +119,14 @@ class Checks:
             return
         for (device,), mine in readings.group_by("device", maintain_order=True):  # one turn a device, not a row
             self.balances.setdefault(str(device), Balance()).add(mine)
+            self.electrical.setdefault(str(device), Electrical()).add(mine)
         if self.phases is not None:
             self.phases.add(readings)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what is doubtful."""
         found = [f for device, b in sorted(self.balances.items()) for f in self._of_device(device, b)]
+        found += [f for device, e in sorted(self.electrical.items()) for f in e.findings(self.name, device)]
         return (*found, *self._of_phases(), *self._of_unit(), *self._of_nothing())
 
     def _of_unit(self) -> list[Finding]:
