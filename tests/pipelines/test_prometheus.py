@@ -115,3 +115,23 @@ def test_an_answer_on_one_long_line_is_read_whole(tmp_path):
     assert (tmp_path / "answer.json").stat().st_size > 1 << 22
     assert part.readings.height == len(values)
     assert part.readings.select(pl.col("line").unique()).to_series().to_list() == [1]
+
+
+def test_two_scrapers_of_one_target_tell_it_once(tmp_path):
+    one = [_series("DCGM_FI_DEV_POWER_USAGE", ["400", "404", "408", "412"], gpu="0", prometheus_replica="a")]
+    two = [_series("DCGM_FI_DEV_POWER_USAGE", ["400", "404", "408"], gpu="0", prometheus_replica="b")]
+    two[0]["values"] = [[t + 2, v] for t, v in two[0]["values"]]
+    part = _read(tmp_path, one + two)
+    assert part.readings["power_w"].to_list() == [400.0, 404.0, 408.0, 412.0]
+    assert _energy_j(part.readings) == 15 * (402 + 406 + 410)
+    assert part.rejects["rule"].to_list() == ["repeated-series"] * 3
+    assert "two-scrapers" in [f.code for f in part.findings]
+
+
+def test_a_series_that_takes_over_from_another_stays(tmp_path):
+    before = _series("DCGM_FI_DEV_POWER_USAGE", ["400", "404", "408"], gpu="0")
+    after = _series("DCGM_FI_DEV_POWER_USAGE", ["412", "416"], gpu="0", exported_pod="train")
+    after["values"] = [[t + 45, v] for t, v in after["values"]]
+    part = _read(tmp_path, [before, after])
+    assert part.readings["power_w"].to_list() == [400.0, 404.0, 408.0, 412.0, 416.0]
+    assert part.rejects.height == 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import boards, entries, prometheus_names, prometheus_tail, table
+from joulebook_pipelines.logs import boards, entries, prometheus_names, prometheus_scrapers, prometheus_tail, table
 from joulebook_pipelines.logs.contract import Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Cards, Hosts, Series
 from joulebook_pipelines.logs.prometheus_names import Meaning
@@ -64,13 +64,16 @@ def readings(log: Log, series: Sequence[Series], samples: pl.DataFrame) -> Part:
         found = found.join(values, on=["series", "label"], how="left", maintain_order="left")
         found = found.with_columns(raw=pl.coalesce("said", "raw")).drop("said")
     found, rejects, repeats = _once(found, log.name)
+    found, between, scrapers = prometheus_scrapers.set_aside(found, log.name)
     found, filled, tails = prometheus_tail.set_aside(found, log.name)
     scopes = {t.meaning.device: t.meaning.scope for t in told}
     found = found.with_columns(row=pl.struct("ts_utc", "device").rank("dense").cast(pl.Int64))
     good, bad = entries.gather(found.select(list(entries.SCHEMA)), scopes)
     channels = tuple(_channels(log, told, good))
-    findings += [*_about(log, strangers), *repeats, *tails]
-    return Part(readings=good, rejects=pl.concat([rejects, filled, bad]), channels=channels, findings=tuple(findings))
+    findings += [*_about(log, strangers), *repeats, *scrapers, *tails]
+    return Part(
+        readings=good, rejects=pl.concat([rejects, between, filled, bad]), channels=channels, findings=tuple(findings)
+    )
 
 
 def _understand(log: Log, series: Sequence[Series]) -> tuple[list[_Told], list[Series]]:
