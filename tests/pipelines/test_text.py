@@ -55,6 +55,18 @@ def test_blocks_of_any_size_hold_each_line_once_with_its_number(tmp_path_factory
         assert found == list(enumerate(whole[:-1] if whole[-1] == "" else whole, start=1))
 
 
+@pytest.mark.parametrize(
+    ("first", "then"), [("utf-8", "utf-16-le"), ("utf-16", "utf-8"), ("utf-8-sig", "utf-16"), ("utf-16", "ascii")]
+)
+def test_what_another_program_appended_in_its_own_encoding_is_read(tmp_path, first, then):
+    one = "".join(f"2026/11/02 09:00:{i:02d}.000, 0, {i}.50 W\r\n" for i in range(7))
+    two = "".join(f"2026/11/02 10:00:{i:02d}.000, 0, 1{i}.50 W\r\n" for i in range(9))
+    path = tmp_path / "log.csv"
+    path.write_bytes(one.encode(first) + two.encode(then) + one.encode(first.removesuffix("-sig")))
+    expected = (one + two + one).replace("\r\n", "\n").split("\n")[:-1]
+    assert [line.lstrip("\ufeff") for _, line in _lines(_read(path))] == expected
+
+
 def test_a_last_line_without_end_is_told(tmp_path):
     path = tmp_path / "log.csv"
     path.write_bytes(b"a\nb\nc")

@@ -103,6 +103,7 @@ def head(path: Path, name: str) -> Head:
     if len(raw) == HEAD_BYTES and not re.search(rb"[\r\n]", raw) and raw.lstrip()[:1] not in {b"{", b"[", b"<"}:
         refuse_long_line(path, name)
     encoding = encodings.of(raw)
+    raw = encodings.unmixed(raw, encoding)
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return Head(name, text, encoding, len(raw) < HEAD_BYTES)
 
@@ -267,6 +268,7 @@ def _utf8_pieces(file: IO[bytes], encoding: str, size: int, bytes_: int | None =
             # Reading on to the line end saves copying the rest of every block in front of the next one.
             raw += file.readline(min(LONGEST_LINE, left - len(raw)))
         left -= len(raw)
+        raw = encodings.unmixed(raw, encoding)
         piece = raw if decoder is None else decoder.decode(raw, final=not raw).encode()
         if first:
             piece, first = piece.removeprefix(codecs.BOM_UTF8), False
