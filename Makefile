@@ -21,8 +21,12 @@ report: $(READY) ## run the main job on the sample study and say where the repor
 test: $(READY) ## everything that must hold, in under three minutes
 	@$(MAKE) --no-print-directory -j3 --output-sync=target test-code test-notebooks lint
 
+# Processes side by side want the cores for themselves: threads of frames of some rows only wake each other.
+test test-code test-notebooks: export POLARS_MAX_THREADS = 1
+
 # Side by side, because each waits now and then: for a kernel, a browser, a worker that is killed.
-test-code: $(READY)
+# One sample comes first: it compiles the loops for all, which would else be compiled in each process at once.
+test-code: $(READY) samples-node
 	$(BIN)/python -m pytest -n auto --dist worksteal -p no:nbval
 
 test-notebooks: samples
@@ -42,6 +46,8 @@ bench: $(READY) ## speed as ratios measured side by side; writes docs/speed.md
 	$(BIN)/python -m pytest tests/benchmarks -m bench -s -p no:xdist
 
 samples: samples-node samples-sweep samples-campaign ## analyse the sample studies, without notebooks and pages
+
+samples-sweep samples-campaign: samples-node
 
 samples-%: $(READY)
 	@$(BIN)/joulebook run sample_data/$* -o out/$* --no-report --quiet >/dev/null

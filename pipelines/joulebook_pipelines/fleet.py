@@ -300,11 +300,11 @@ def dask(address: str) -> Pool:
     @contextmanager
     def pool(_workers: int) -> Iterator[Executor]:
         try:
-            client = distributed.Client(address, timeout=CONNECT_S)  # type: ignore[no-untyped-call]
+            client = distributed.Client(address, timeout=CONNECT_S)
         except (OSError, ValueError) as error:
             raise ConfigError(f"--dask {address}: no scheduler answers there ({_said(error)})") from None
         with client:
-            executor: Executor = client.get_executor(retries=RETRIES, pure=False)  # type: ignore[no-untyped-call]
+            executor: Executor = client.get_executor(retries=RETRIES, pure=False)
             yield executor
 
     return pool
