@@ -24,7 +24,8 @@ _COMMAS = rf"^([^,|]{{1,60}}),(-?[\d.]*|na|ns|0x[0-9a-fA-F]+),({_UNITS}),([a-z]{
 _COLLECTED = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[,;\s]+")
 """A collector's stamp before a line."""
 
-_OWN_STAMP = re.compile(r"^\s*IPMI timestamp\s*:\s*(.+)$")
+_OWN_STAMP = re.compile(r"^\s*IPMI timestamp\s*:\s*(.+?)\s*(?:Sampling period\s*:.*)?$")
+"""Some versions print the next line behind it, without a line end."""
 _MESSAGE = (
     r"(?i)\bfailed\b|^\s*(?:error|unable|could not|get sdr|invalid|timeout|no response|address lookup|"
     r"sdr record|device not)"
@@ -33,7 +34,7 @@ _NUMBER_AND_UNIT = r"^\s*([-+]?\d+(?:\.\d+)?)\s*(?:\(\+/- [^)]*\))?\s*([A-Za-z%]
 _KNOWN = (
     r"^\s*(?:Minimum during sampling|Maximum during sampling|Average power reading|Sampling period|Entity ID|Status|"
     r"Sensor Type|Nominal|Normal|Upper|Lower|Positive|Negative|Minimum sensor|Maximum sensor|Event|Readable|Settable|"
-    r"Threshold|Assertion|"
+    r"Threshold|Assertion|Locating sensor record|"
     r"Deassertion|States|Assertions|Deassertions|OEM|SDR|\[|Sensor Data Records|#)"
 )
 

@@ -8,12 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import polars as pl
 
-from joulebook_pipelines.logs import bmc_doubts, bmc_values, cells, sensors, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import (
+    bmc_doubts,
+    bmc_values,
+    cells,
+    host_prefix,
+    sensors,
+    stamp_lines,
+    stamp_spellings,
+    stamps,
+    table,
+    untimed,
+)
 from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
+
+_NUMERIC = re.compile(r"^\d{1,4}[-/.]\d")
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,11 @@ def parse(log: Log, dialect: Dialect) -> Iterator[Part]:
     LogRefusedError
         Nothing in the file tells a time, or stamps lack a zone.
     """
+    host = host_prefix.host_of(log)
+    if host is not None:
+        log = host_prefix.head_of(log, host)
     reader = _reader(log, dialect)
+    reader.host = host
     previous: Block | None = None
     for block in log.blocks():
         if previous is not None:
@@ -68,20 +86,45 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
     collector = stamp_lines.find(lines, log.options, log.name, dialect.own_stamp)
     if collector is not None:
         return _Reader(log, dialect, collector, collector.clock)
-    own = [(i, m[1]) for i, line in enumerate(lines, 1) if (m := dialect.own_stamp.search(line))]
+    own = [(i, m[1].strip()) for i, line in enumerate(lines, 1) if (m := dialect.own_stamp.search(line))]
     if not own:
         first, dumps = _dumps(log, dialect)
         steps = untimed.of_dumps(log, dumps, dialect.cure)
         return _Reader(log, dialect, None, stamps.Localiser(None), steps=steps, first_name=first)
-    times = pl.DataFrame({"text": [t for _, t in own]}).select(naive=dialect.own_time(pl.col("text")))
+    form = stamps.StampForm("own", aware=False)
+    texts = pl.DataFrame({"text": [t for _, t in own]})
+    times = texts.select(naive=dialect.own_time(pl.col("text")))
+    if _NUMERIC.match(own[0][1]) and times["naive"].null_count() == times.height:
+        form = _numeric(log, texts["text"])
+        dialect = replace(dialect, own_time=partial(_in_numbers, form=form))
+        times = texts.select(naive=dialect.own_time(pl.col("text")))
     if times.filter(pl.col("naive") >= bmc_values.CLOCK_SET_FROM).is_empty():
         raise LogRefusedError(
             f"{log.name}:{own[0][0]}: the controller's clock is not set ({own[0][1].strip()!r}) and nothing else "
             "tells a time; "
             f"{dialect.cure}"
         )
-    clock = stamps.localiser(stamps.StampForm("own", aware=False), log.options, log.name, *own[0])
+    clock = stamps.localiser(form, log.options, log.name, *own[0])
     return _Reader(log, dialect, None, clock)
+
+
+def _numeric(log: Log, texts: pl.Series) -> stamps.StampForm:
+    """Return the form of stamps that newer tools print in the order of the machine's locale.
+
+    Raises
+    ------
+    LogRefusedError
+        Day and month cannot be told apart, or the form is not known.
+    """
+    try:
+        return stamps.detect(stamp_spellings.plain(texts).to_list(), day_first=log.options.day_first)
+    except stamps.StampError as error:
+        raise LogRefusedError(f"{log.name}: {error}") from None
+
+
+def _in_numbers(text: pl.Expr, *, form: stamps.StampForm) -> pl.Expr:
+    """Return naive datetimes of stamps in numbers (UTC where they name their zone)."""
+    return stamps.parse(text.map_batches(stamp_spellings.plain, return_dtype=pl.String), form)
 
 
 def _dumps(log: Log, dialect: Dialect) -> tuple[str, int]:
@@ -122,11 +165,15 @@ class _Reader:
     steps: untimed.Steps | untimed.Moment | None = None
     first_name: str = ""
     passed: int = 0
+    host: str | None = None
 
     def read(self, block: Block, *, final: bool) -> Part:
         """Return what the whole dumps of a block say; the last dump waits for the next block."""
         numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
         frame = pl.DataFrame({"line": numbers, "text": block.lines})
+        if self.host is not None:
+            mine, plain = host_prefix.only(pl.col("text"), self.host)
+            frame = frame.filter(mine).with_columns(text=plain)
         if self.held is not None:
             frame, self.held = pl.concat([self.held, frame]), None
         frame = frame.filter(pl.col("text").str.strip_chars() != "")

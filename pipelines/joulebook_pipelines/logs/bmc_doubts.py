@@ -13,6 +13,13 @@ from joulebook_pipelines.logs.resolution import Levels
 INACTIVE = "(?i)^(deactivated|not active|inactive)"
 """What a controller calls its power measurement when it is switched off."""
 
+MOST_OF_A_ZONE_S = 14 * 3600 + 60
+"""No zone lies further from UTC [s]."""
+
+SUPPLIES_LIMIT = 1.25
+"""Supplies together over the machine's total: both read the same power, each to some per cent and some seconds. Less may be a
+supply that is not in the log; more cannot be."""
+
 MOST_COMPARED = 10_000
 """As many stamps show how far two clocks lie apart."""
 
@@ -83,6 +90,12 @@ class Doubts:
         late_s = int(statistics.median(self.own_late_s)) if self.own_late_s else 0
         if late_s == 0:
             return []
+        if abs(late_s) > MOST_OF_A_ZONE_S:
+            return [Finding(
+                "controller-clock-wrong", Severity.WARNING, name,
+                f"The controller's own stamps lie {late_s:+d} s from the collector's, more than any zone explains: its clock is "
+                "wrong. Times are the collector's.", {"late_s": late_s},
+            )]  # fmt: skip
         return [Finding(
             "controller-clock-differs", Severity.NOTE, name,
             f"The controller's own stamps, as printed, lie {late_s:+d} s from the collector's in UTC (a zone may be "
@@ -104,6 +117,13 @@ class Doubts:
             return []
         total_w = self.sums_w["node"][0] / self.sums_w["node"][1]
         parts_w = sum(s / n for s, n in supplies.values())
+        if parts_w > SUPPLIES_LIMIT * total_w:
+            return [Finding(
+                "total-contradicts-supplies", Severity.WARNING, name,
+                f"The machine's total is {total_w:.4g} W on average, the inputs of its supplies {parts_w:.4g} W together: one of the two "
+                "is no measurement of this machine (a rating, an old value, a supply that feeds others too). The total is used; compare "
+                "it with a meter, or name the device to read.", {"total_w": total_w, "supplies_w": parts_w},
+            )]  # fmt: skip
         return [Finding(
             "total-and-supplies", Severity.NOTE, name,
             f"The machine is read twice: its total ({total_w:.4g} W on average) and the inputs of its supplies "

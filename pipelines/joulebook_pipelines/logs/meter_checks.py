@@ -10,6 +10,7 @@ from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs.contract import Part
 from joulebook_pipelines.logs.electrical import Electrical
 from joulebook_pipelines.logs.meter_columns import Layout
+from joulebook_pipelines.logs.resolution import Levels
 
 CONTRADICTION = 1.5
 """Counter and integral of one meter differ by a few per cent; beyond half as much again, one of the two is wrong."""
@@ -96,6 +97,7 @@ class Checks:
     sign: int = 1
     balances: dict[str, Balance] = field(default_factory=dict)
     electrical: dict[str, Electrical] = field(default_factory=dict)
+    levels: Levels = field(default_factory=Levels)
     phases: Phases | None = None
     powers: int = 0
     beyond: int = 0
@@ -117,6 +119,7 @@ class Checks:
         """Take in the readings of a block."""
         if "power_w" not in readings.columns:
             return
+        self.levels.add(readings)
         for (device,), mine in readings.group_by("device", maintain_order=True):  # one turn a device, not a row
             self.balances.setdefault(str(device), Balance()).add(mine)
             self.electrical.setdefault(str(device), Electrical()).add(mine)
@@ -127,6 +130,7 @@ class Checks:
         """Return what is doubtful."""
         found = [f for device, b in sorted(self.balances.items()) for f in self._of_device(device, b)]
         found += [f for device, e in sorted(self.electrical.items()) for f in e.findings(self.name, device)]
+        found += self.levels.findings(self.name)
         return (*found, *self._of_phases(), *self._of_unit(), *self._of_nothing())
 
     def _of_unit(self) -> list[Finding]:
