@@ -67,18 +67,18 @@ def _dialect(log: Log) -> bmc.Dialect:
 
         row = (parts.list.len() == len(columns)) & part("ID").str.contains(r"^\d+$")
         dcmi = text.str.extract(_DCMI_LINE, 1)
-        own, state = text.str.extract(_OWN_STAMP.pattern, 1), text.str.extract(r"^\s*Power Measurement\s*:\s*(.+)$", 1)
+        state = text.str.extract(r"^\s*Power Measurement\s*:\s*(.+)$", 1)
         number = dcmi.str.extract(r"^\s*([-+]?\d+(?:\.\d+)?)\s*[Ww]atts", 1)
         kind = (
             pl.when(dcmi.is_not_null()).then(pl.lit("value"))
-            .when(own.is_not_null()).then(pl.lit("bmc-stamp")).when(state.is_not_null()).then(pl.lit("state"))
+            .when(state.is_not_null()).then(pl.lit("state"))
             .when(row).then(pl.lit("value")).when(text.str.contains(_KNOWN)).then(pl.lit("known"))
             .when(text.str.contains(_MESSAGE)).then(pl.lit("message")).otherwise(pl.lit("other"))
         )  # fmt: skip
         return {
             "kind": kind,
             "name": pl.when(dcmi.is_not_null()).then(pl.lit(_DCMI)).otherwise(part("Name")),
-            "value": pl.coalesce(own, state.str.strip_chars(), number, dcmi, part("Reading")),
+            "value": pl.coalesce(state.str.strip_chars(), number, dcmi, part("Reading")),
             "said": pl.coalesce(dcmi, part("Reading")),
             "unit": pl.when(number.is_not_null()).then(pl.lit("Watts")).otherwise(part("Units")).fill_null(""),
             "entity": pl.lit(None, pl.String),

@@ -66,7 +66,7 @@ def _cells(text: pl.Expr) -> dict[str, pl.Expr]:
     dcmi = text.str.extract(rf"{_DCMI}\s*:\s*(.*)$", 1)
     verbose = text.str.extract(r"^\s*Sensor Reading\s*:\s*(.*)$", 1)
     header = text.str.extract(r"^\s*Sensor ID\s*:\s*(.*?)\s*(?:\(0x[0-9a-fA-F]+\))?\s*$", 1)
-    own, state = text.str.extract(_OWN_STAMP.pattern, 1), text.str.extract(r"^\s*Power reading state is\s*:\s*(\S+)", 1)
+    state = text.str.extract(r"^\s*Power reading state is\s*:\s*(\S+)", 1)
     # sdr: name | value unit | status; elist: name | id | status | entity | value unit; sensor: name | value | unit | …
     elist = (width == 5) & cell[1].str.contains(r"^[0-9A-Fa-f]{2,3}h$")
     wide = width >= 6
@@ -76,7 +76,7 @@ def _cells(text: pl.Expr) -> dict[str, pl.Expr]:
     words = said.str.replace(rf"\s*{_UNITS}$", "")
     kind = (
         pl.when(dcmi.is_not_null() | verbose.is_not_null()).then(pl.lit("value"))
-        .when(own.is_not_null()).then(pl.lit("bmc-stamp")).when(state.is_not_null()).then(pl.lit("state"))
+        .when(state.is_not_null()).then(pl.lit("state"))
         .when(header.is_not_null()).then(pl.lit("name"))
         .when(text.str.contains(_MESSAGE)).then(pl.lit("message"))
         .when(width >= 2).then(pl.lit("value"))
@@ -86,7 +86,7 @@ def _cells(text: pl.Expr) -> dict[str, pl.Expr]:
         "kind": kind,
         "name": pl.coalesce(pl.when(dcmi.is_not_null()).then(pl.lit(_DCMI)), header, pl.when(width >= 2).then(cell[0])),
         "said": said,
-        "value": pl.coalesce(own, state, number, words),
+        "value": pl.coalesce(state, number, words),
         "unit": pl.when(wide).then(cell[2]).otherwise(unit).fill_null(""),
         "entity": pl.when(elist).then(cell[3]),
     }

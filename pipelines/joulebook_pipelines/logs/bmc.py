@@ -37,9 +37,8 @@ class Dialect:
     Parameters
     ----------
     cells
-        From a line's text to ``kind`` (``value``, ``name``, ``bmc-stamp``, ``state``, ``message``, ``known``,
-        ``other``) and,
-        of values, ``name, value, unit, entity, said`` (the cell as it stands).
+        From a line's text, if it is no stamp of the controller's own, to ``kind`` (``value``, ``name``, ``state``,
+        ``message``, ``known``, ``other``) and, of values, ``name, value, unit, entity, said`` (the cell as it stands).
     own_stamp
         A line with the controller's own stamp; group 1 is the stamp.
     own_time
@@ -199,13 +198,19 @@ class _Reader:
         else:
             stamp, rest, stamped = self.collector.split(text)
             texts = texts.with_columns(stamp=stamp, rest=rest, stamped=stamped)
-        rests = texts.select(pl.col("rest").unique(maintain_order=True))
-        rests = rests.with_columns(**self.dialect.cells(pl.col("rest")))
-        texts = texts.join(rests, on="rest", how="left")
+        texts = texts.join(self._said(texts.select(pl.col("rest").unique(maintain_order=True))), on="rest", how="left")
         bare = pl.col("stamped") & (pl.col("stamp").is_null() | (pl.col("rest").str.strip_chars() == ""))
         kind = pl.when(bare & (pl.col("kind") != "value")).then(pl.lit("stamp")).otherwise("kind")
         frame = frame.join(texts.with_columns(kind=kind).drop("rest"), on="text", how="left", maintain_order="left")
         return frame.with_columns(_name_above())
+
+    def _said(self, rests: pl.DataFrame) -> pl.DataFrame:
+        """Return texts with what they are and say; the controller's stamps, hardly two the same, are not asked for more."""
+        stamps_ = rests.with_columns(own=pl.col("rest").str.extract(self.dialect.own_stamp.pattern, 1))
+        others = stamps_.filter(pl.col("own").is_null()).drop("own")
+        said = others.with_columns(**self.dialect.cells(pl.col("rest")))
+        own = stamps_.filter(pl.col("own").is_not_null()).select("rest", kind=pl.lit("bmc-stamp"), value="own")
+        return pl.concat([said, own], how="diagonal")
 
     def _timed(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Add ``mark`` (line of the stamp in force) and ``ts_utc``."""
