@@ -279,7 +279,7 @@ def _timing(
     if "time" in columns:
         if "date" not in columns and log.options.date is None:
             raise LogRefusedError(
-                f'{log.name}: its lines carry a time of day without a date; add date = 2026-03-02 (the day of its first line) '
+                f"{log.name}: its lines carry a time of day without a date; add date = 2026-03-02 (the day of its first line) "
                 "to this [[source]], or log again with -o DT"
             )
         first, sample = next(

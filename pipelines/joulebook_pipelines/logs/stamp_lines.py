@@ -133,7 +133,7 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
     if style == "ts":
         if options.date is None:
             raise LogRefusedError(
-                f'{name}:{first}: the stamps ({sample!r}) have no year; add date = 2026-03-02 (the day of its first line) to this '
+                f"{name}:{first}: the stamps ({sample!r}) have no year; add date = 2026-03-02 (the day of its first line) to this "
                 "[[source]]"
             )
         began, form_ = date.fromisoformat(options.date), stamps.StampForm("ts", aware=False)

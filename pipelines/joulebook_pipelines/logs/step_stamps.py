@@ -69,7 +69,7 @@ def _years(log: Log, told: Sequence[str]) -> date | None:
         return None
     if log.options.date is None:
         raise LogRefusedError(
-            f'{log.name}: the stamps ({told[0]!r}) have no year; add date = 2026-03-02 (the day of its first step) to this [[source]]'
+            f"{log.name}: the stamps ({told[0]!r}) have no year; add date = 2026-03-02 (the day of its first step) to this [[source]]"
         )
     return date.fromisoformat(log.options.date)
 
