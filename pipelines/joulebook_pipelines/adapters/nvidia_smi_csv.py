@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -16,6 +17,7 @@ from joulebook_pipelines.logs import (
     nvidia_cards,
     nvidia_doubts,
     nvidia_query,
+    nvidia_sections,
     plain,
     plain_scan,
     stamps,
@@ -212,22 +214,59 @@ def _parse(log: Log) -> Iterator[Part]:
     except stamps.StampError as error:
         raise LogRefusedError(f"{log.name}: {error}") from None
     clock = stamps.localiser(form, log.options, log.name, first + 1, samples[0])
-    header, (layout, cards) = layout, nvidia_cards.settled(log, layout, sample)
-    for of_host in _by_host(layout, sample):
-        _refuse_hidden_devices(log, layout, form, [r[at] for r in of_host])
-    doubts = (*nvidia_doubts.about(log, layout, header_at), *nvidia_doubts.about_cards(log, header, layout))
+    reader = _made(log, layout, sample, form, clock)
+    doubts = (
+        *nvidia_doubts.about(log, reader.layout, header_at),
+        *nvidia_doubts.about_cards(log, layout, reader.layout),
+    )
     yield Part(lines=first, findings=doubts)
-    reader = _Reader(log, layout, form, clock, cards, decimal=nvidia_query.decimal_of(layout, sample))
-    reader.scanner = _scanner(log, layout, form)
     previous: Block | None = None
-    for block in _skip_head(log.blocks(), first):
-        if previous is not None:
-            yield from reader.read(previous, final=False)
-        previous = block
+    for block in nvidia_sections.behind(log.blocks(), first):
+        for now, piece in nvidia_sections.pieces(block, layout, log.name):
+            if previous is not None:
+                yield from reader.read(previous, final=now is not layout)
+            if now is not layout:
+                yield Part(findings=(nvidia_sections.changed(log.name, piece.first_line, layout, now),))
+                reader, layout = _continued(reader, now, piece), now
+            previous = piece
     if previous is not None:
         yield from reader.read(previous, final=True)
     doubts = nvidia_doubts.afterwards(log, clock, incomplete_ticks=reader.incomplete_ticks)
-    yield Part(findings=(*doubts, *reader.messages.findings(log.name)), tool_version=reader.driver)
+    yield Part(
+        findings=(*doubts, *reader.cards.findings(log.name), *reader.messages.findings(log.name)),
+        tool_version=reader.driver,
+    )
+
+
+def _made(
+    log: Log, layout: nvidia_query.Layout, sample: list[list[str]], form: stamps.StampForm, clock: stamps.Localiser
+) -> _Reader:
+    """Return the reader of a table under one header, after a look at its first rows."""
+    layout, cards = nvidia_cards.settled(log, layout, sample)
+    nvidia_cards.refuse_hidden(log, layout, form, sample)
+    reader = _Reader(log, layout, form, clock, cards, decimal=nvidia_query.decimal_of(layout, sample))
+    reader.scanner = _scanner(log, layout, form)
+    return reader
+
+
+def _continued(before: _Reader, layout: nvidia_query.Layout, piece: Block) -> _Reader:
+    """Return the reader of the same file under another header; what was seen so far stays known."""
+    rows = [dialect.split_line(line, ",") for line in piece.lines[:200]]
+    at = layout.names.index(layout.time)
+    sample = [r for r in rows if len(r) == len(layout.names) and re.match(r"\s*\"?\d", r[at])]
+    form = before.form
+    if sample:
+        with suppress(stamps.StampError):
+            form = stamps.detect([r[at].strip(' "') for r in sample], day_first=before.log.options.day_first)
+    reader = _made(before.log, layout, sample, form, before.clock)
+    reader.models, reader.messages, reader.driver = before.models, before.messages, before.driver
+    reader.cards.numbers, reader.cards.bearers, reader.cards.moved = (
+        before.cards.numbers,
+        before.cards.bearers,
+        before.cards.moved,
+    )
+    reader.incomplete_ticks = before.incomplete_ticks
+    return reader
 
 
 def _scanner(log: Log, layout: nvidia_query.Layout, form: stamps.StampForm) -> plain.Scanner | None:
@@ -243,49 +282,9 @@ def _scanner(log: Log, layout: nvidia_query.Layout, form: stamps.StampForm) -> p
             cells_.append(plain.Cell(name, plain_scan.NUMBER, known[name].unit))
         else:
             cells_.append(
-                plain.Cell(name, plain_scan.WORD if name == layout.key or name in known else plain_scan.SKIPPED)
+                plain.Cell(name, plain_scan.WORD if name in {layout.key, layout.uuid, *known} else plain_scan.SKIPPED)
             )
     return plain.Scanner(cells_, ",", form)
-
-
-def _skip_head(blocks: Iterator[Block], skip: int) -> Iterator[Block]:
-    """Yield the blocks without the first ``skip`` lines."""
-    for block in blocks:
-        if skip and block.first_line == 1:
-            at = 0
-            for _ in range(skip):
-                at = block.data.find(b"\n", at) + 1
-            if at < len(block.data):
-                yield Block(skip + 1, block.data[at:], block.terminated)
-        else:
-            yield block
-
-
-def _by_host(layout: nvidia_query.Layout, sample: list[list[str]]) -> list[list[list[str]]]:
-    """Return the rows of each host."""
-    if layout.host is None:
-        return [sample]
-    at = layout.names.index(layout.host)
-    return [[r for r in sample if r[at] == host] for host in dict.fromkeys(r[at] for r in sample)]
-
-
-def _refuse_hidden_devices(log: Log, layout: nvidia_query.Layout, form: stamps.StampForm, samples: list[str]) -> None:
-    if layout.key or log.options.devices or log.options.device:
-        return
-    parsed = (
-        pl.DataFrame({"t": samples})
-        .select(stamps.parse(pl.col("t").str.strip_chars(' "'), form))
-        .to_series()
-        .drop_nulls()
-    )
-    count = ticks.lines_per_tick(parsed.to_physical().cast(pl.Int64).to_list())
-    if count > 1:
-        names = ", ".join(f'"gpu:{i}"' for i in range(count))
-        raise LogRefusedError(
-            f"{log.name}: {count} lines share each sampling round but no column names the card; add devices = [{names}] to this "
-            '[[source]] if the lines of a round always come in that order, device = "gpu:0" if they are of one card, or log again with '
-            "index in the query"
-        )
 
 
 ADAPTER = Adapter(

@@ -17,6 +17,14 @@ def about(log: Log, layout: Layout, header_at: int | None) -> tuple[Finding, ...
             "The log has no power.draw column: it says nothing about energy. Utilisation and temperature are read.",
             {"columns": list(layout.headers)},
         ))  # fmt: skip
+    if layout.others:
+        beside = ", ".join(f.header.split(" [")[0] for f in layout.others)
+        found.append(Finding(
+            "several-power-fields", Severity.NOTE, log.name,
+            f"{layout.power} is read as the card's power; beside it, as parts and in no total: {beside}. power.draw and "
+            "power.draw.average are means of about a second on most boards, power.draw.instant is not: compare like with like.",
+            {"used": layout.power, "beside": [f.header for f in layout.others]},
+        ))  # fmt: skip
     if header_at is None:
         found.append(Finding(
             "header-missing", Severity.NOTE, log.name,

@@ -13,6 +13,7 @@ from joulebook_pipelines.logs.table import Field
 QUANTITIES = {
     "power.draw": ("power_w", "W"), "power.draw.average": ("power_w", "W"), "power.draw.instant": ("power_w", "W"),
     "power.limit": ("power_limit_w", "W"), "enforced.power.limit": ("power_limit_w", "W"),
+    "total_energy_consumption": ("energy_counter_j", "mJ"), "energy.total": ("energy_counter_j", "mJ"),
     "utilization.gpu": ("utilization_ratio", "%"), "utilization.memory": ("memory_utilization_ratio", "%"),
     "memory.used": ("memory_used_bytes", "MiB"),
     "temperature.gpu": ("temperature_c", "C"), "temperature.memory": ("memory_temperature_c", "C"),
