@@ -12,6 +12,9 @@ from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Group, Layout
 from joulebook_pipelines.logs.table import Field
 
+_USUAL = {"power_w": "W, kW or mW", "energy_j": "kWh, Wh or J", "energy_counter_j": "kWh, Wh or J"}
+"""Units that meters write, of the many that are read."""
+
 
 def from_options(dialect: Dialect, options: Options, name: str) -> Layout:
     """Return the layout that ``columns`` of study.toml tells, by title or by position from 1.
@@ -76,7 +79,7 @@ def _field_said(dialect: Dialect, options: Options, key: str, at: int, where: st
     if not unit and key == "power_factor_ratio":
         unit = "1"
     if not unit:
-        allowed = " or ".join(list(cells.units_of(key))[:3])
+        allowed = _USUAL.get(key) or " or ".join(list(cells.units_of(key))[:3])
         raise LogRefusedError(
             f'{where}: nothing says the unit of {header!r} ({allowed}); add units = {{ {key} = "…" }} to this '
             f"[[source]]"
