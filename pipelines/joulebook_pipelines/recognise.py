@@ -16,6 +16,9 @@ from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedErro
 TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
 """Adapters that claim a table or its titles anywhere in a line."""
 
+NAMES_HOSTS = frozenset({"nvidia-smi-csv", "meter-csv"})
+"""Adapters that read a column of machines."""
+
 BINARY_SAMPLE, BINARY_SHARE = 4_000, 0.05
 """Characters that are looked at, and the share of odd ones from which a file is no text; a crash leaves fewer in a log."""
 
@@ -108,10 +111,27 @@ def _behind_prefix(head: Head, found: list[Adapter]) -> Adapter | None:
     if (prefix := prefixes.find(head)) is not None:
         inner = prefixes.without(head, prefix)
         if _has_time(inner) and (table := _one_table(inner, found)) is not None:
+            if len(prefixes.tellers(head, prefix)) > 1:
+                return _of_hosts(table, head, prefix)
             return _through(table, lambda log: prefixes.stripped(log, prefix))
     dated = None if _has_time(head) else prefixes.dated_head(head)
     adapter = None if dated is None else _one_table(dated, found)
     return None if adapter is None else _through(adapter, prefixes.dated)
+
+
+def _of_hosts(table: Adapter, head: Head, prefix: re.Pattern[str]) -> Adapter:
+    """Return the adapter of a table in which each line says of which machine it is; a reader that knows no machines refuses."""
+    hosts = prefixes.tellers(head, prefix)
+    if table.name in NAMES_HOSTS and any(a.name == table.name for a in claims(prefixes.by_host_head(head, prefix))):
+        return _through(table, lambda log: prefixes.by_host(log, prefix))
+
+    def parse(log: Log) -> Iterator[Part]:
+        raise LogRefusedError(
+            f"{log.name}: lines of several machines ({', '.join(hosts[:4])}) in one file would be taken for one; split it by machine "
+            f"(grep '{hosts[0]}' {log.name} > {hosts[0]}.log) and give each part its host in [[source]]"
+        )
+
+    return replace(table, parse=parse, appendable=False)
 
 
 def _has_time(head: Head) -> bool:

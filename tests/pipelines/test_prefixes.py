@@ -46,6 +46,15 @@ def test_a_prefix_on_every_line_is_passed_over(tmp_path: Path, prefix: str) -> N
     assert readings["ts_utc"].dt.second().to_list() == [0, 0, 1, 1], "the rows' own time, not the collector's"
 
 
+@pytest.mark.parametrize("prefix", ["{}: ", "{}  | ", "[pod/{}/smi] ", "Mar  2 10:00:09 {} gpulog[812]: "])
+def test_machines_whose_lines_are_gathered_in_one_file_stay_apart(tmp_path: Path, prefix: str) -> None:
+    other = [TABLE[0], *(row.replace("00 W", "50 W") for row in TABLE[1:])]
+    pairs = ((prefix.format("n1") + a, prefix.format("n2") + b) for a, b in zip(TABLE, other, strict=True))
+    readings = _read(tmp_path, "".join(f"{line}\n" for pair in pairs for line in pair))
+    assert _means(readings) == {"gpu:0@n1": 210.0, "gpu:1@n1": 320.0, "gpu:0@n2": 210.5, "gpu:1@n2": 320.5}
+    assert readings["line"].to_list() == list(range(3, 11)), "lines keep their numbers"
+
+
 @pytest.mark.parametrize("stamp", ["2026-03-02 10:00:0{}", "Mon Mar  2 10:00:0{} UTC 2026", "177244560{}"])
 def test_rows_take_the_time_of_the_line_before_them(tmp_path: Path, stamp: str) -> None:
     text = "".join(

@@ -26,10 +26,10 @@ _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 _SYSLOG = r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
 _PREFIXES = (
     re.compile(rf"^{_ISO} (?:stdout|stderr) [FP] "),
-    re.compile(rf"^(?:{_ISO}|{_SYSLOG}) [\w.-]+ [\w./-]+(?:\[\d+\])?: ?"),
-    re.compile(r"^\[pod/[\w.-]+/[\w.-]+\] (?:" + _ISO + r" )?"),
-    re.compile(r"^[\w.-]+\s+\| ?"),
-    re.compile(r"^[A-Za-z][\w.-]*: "),
+    re.compile(rf"^(?:{_ISO}|{_SYSLOG}) (?P<who>[\w.-]+) [\w./-]+(?:\[\d+\])?: ?"),
+    re.compile(r"^\[pod/(?P<who>[\w.-]+)/[\w.-]+\] (?:" + _ISO + r" )?"),
+    re.compile(r"^(?P<who>[\w.-]+)\s+\| ?"),
+    re.compile(r"^(?P<who>[A-Za-z][\w.-]*): "),
     re.compile(rf"^\[?{_ISO}\]?:? "),
     re.compile(rf"^{_SYSLOG} "),
 )
@@ -42,7 +42,7 @@ def find(head: Head) -> re.Pattern[str] | None:
     Examples
     --------
     >>> find(Head("gpu.log", "n1: timestamp, index\nn1: 2026, 0\n", "utf-8", True)).pattern
-    '^[A-Za-z][\\w.-]*: '
+    '^(?P<who>[A-Za-z][\\w.-]*): '
     """
     lines = [line for line in head.lines[:LINES] if line.strip()]
     if len(lines) < 2:
@@ -69,6 +69,51 @@ def stripped(log: Log, prefix: re.Pattern[str]) -> Iterator[Log]:
 
     with copied(log, plain, without(log.head, prefix)) as copy:
         yield copy
+
+
+def tellers(head: Head, prefix: re.Pattern[str]) -> tuple[str, ...]:
+    """Return the machines that the prefix names, in the order in which they come up; none where it names none."""
+    if "who" not in prefix.groupindex:
+        return ()
+    found = (prefix.match(line) for line in head.lines[:LINES])
+    return tuple(dict.fromkeys(match["who"] for match in found if match))
+
+
+def by_host_head(head: Head, prefix: re.Pattern[str]) -> Head:
+    """Return the head of a table of several machines with their names as its first column in place of the prefix."""
+    titles = _titles_behind(head, prefix)
+    return replace(head, text="\n".join(_with_host(line, prefix, titles) for line in head.lines))
+
+
+@contextmanager
+def by_host(log: Log, prefix: re.Pattern[str]) -> Iterator[Log]:
+    """Give the file with the names in its prefixes as its first column, as a copy that is deleted afterwards; line numbers stay."""
+    titles = _titles_behind(log.head, prefix)
+
+    def named(block: Block) -> list[bytes]:
+        return [_with_host(line, prefix, titles).encode() for line in block.lines]
+
+    with copied(log, named, by_host_head(log.head, prefix)) as copy:
+        yield copy
+
+
+HOST_TITLE = "hostname"
+"""Title of the column of machines."""
+
+
+def _titles_behind(head: Head, prefix: re.Pattern[str]) -> str:
+    """Return the first line behind a prefix that begins no number: the titles of a table."""
+    rests = (prefix.sub("", line, count=1).strip() for line in head.lines[:LINES] if prefix.match(line))
+    return next((r for r in rests if r and not _NUMBER.search(r)), "")
+
+
+def _with_host(line: str, prefix: re.Pattern[str], titles: str) -> str:
+    match = prefix.match(line)
+    if match is None:
+        return line
+    rest = line[match.end() :].strip()
+    sign = max(",;\t", key=titles.count)
+    return f"{HOST_TITLE if rest == titles else match['who']}{sign}{rest}" if rest else ""
 
 
 TITLE = "timestamp"
