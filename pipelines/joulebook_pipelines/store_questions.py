@@ -33,9 +33,8 @@ class Questions(ChannelReads):
 
     def number(self, run_id: str, scope: str, metric: str, phase: str = "") -> dict[str, Any] | None:
         """Return the row of a number of all devices together, ``None`` where no stage made it."""
-        found = self.sql(
-            "select * from results where run_id = ? and scope = ? and metric = ? and device = '' and phase = ?",
-            [run_id, scope, metric, phase],
+        found = self.once_by(
+            "select * from results where device = ''", run_id=run_id, scope=scope, metric=metric, phase=phase
         )
         return found.row(0, named=True) if found.height else None
 
