@@ -19,6 +19,10 @@ _WITH_BLANKS = r"^\s*[+-]?\d{1,3}(?:[ \u{A0}\u{2009}\u{202F}]\d{3})+(?:[.,]\d*)?
 """Thousands as French, Polish, Russian and Swedish locales write them."""
 
 
+END_OF_DAY = r"(^|[ T])24:00((?::00(?:[.,]0+)?)?)$"
+"""Utilities and German clocks end a day so."""
+
+
 @dataclass(frozen=True)
 class Understood:
     """What holds for the whole file.
@@ -31,8 +35,8 @@ class Understood:
         Stamps are times of day; ``options.date`` says the day of the first.
     label, span_s
         For values of spans: whether stamps are starts or ends, and the length where it is not in the table.
-    months
-        Each stamp is a month; its value is of the whole of it.
+    months, local_days
+        Each stamp is a month, or a day that is not always 24 hours; its value is of the whole of it.
     """
 
     dialect: Dialect
@@ -44,7 +48,13 @@ class Understood:
     label: str | None = None
     span_s: float | None = None
     months: bool = False
+    local_days: bool = False
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def calendar(self) -> str:
+        """What each stamp is as a whole, as polars writes it: a month, a day of its zone, or nothing."""
+        return "1mo" if self.months else "1d" if self.local_days else ""
 
     @property
     def separator(self) -> str:
@@ -101,6 +111,14 @@ def plain_cells(frame: pl.DataFrame) -> pl.DataFrame:
 
 def naive_stamps(text: pl.Series, found: Understood, date: str | None) -> pl.Series:
     """Return the stamps before they are put into UTC."""
+    late = text.str.contains(END_OF_DAY).fill_null(value=False)
+    if late.any():  # the last moment of a day is the first of the next
+        whole = naive_stamps(text.str.replace(END_OF_DAY, "${1}00:00${2}"), found, date)
+        return (
+            whole.to_frame()
+            .select(pl.when(late).then(pl.first() + pl.duration(days=1)).otherwise(pl.first()))
+            .to_series()
+        )
     frame = text.to_frame()
     if found.clock_only:
         dated = pl.concat_str(pl.lit(f"{date} "), pl.col(text.name))

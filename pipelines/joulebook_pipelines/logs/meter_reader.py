@@ -10,7 +10,16 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import cells, device_places, meter_checks, meter_form, meter_long, relative, table
+from joulebook_pipelines.logs import (
+    cells,
+    device_places,
+    meter_checks,
+    meter_form,
+    meter_long,
+    meter_oddities,
+    relative,
+    table,
+)
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
 from joulebook_pipelines.logs.meter_columns import Group
 from joulebook_pipelines.logs.meter_form import Understood
@@ -31,6 +40,13 @@ class Reader:
     seen: set[str] = field(default_factory=set)
     last_of_day_us: int | None = None
     days: int = 0
+    set_clock: meter_oddities.Clock = field(default_factory=meter_oddities.Clock)
+    headers: meter_oddities.Headers = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Learn the header by which others inside the table are known."""
+        written = self.found.dialect
+        self.headers = meter_oddities.Headers(written.names, written.titles, self.found.layout.time[0])
 
     @property
     def stamp(self) -> Field:
@@ -57,7 +73,9 @@ class Reader:
 
     def afterwards(self) -> tuple[Finding, ...]:
         """Return what only shows when all rows are read."""
-        return (*self.checks.findings(), *relative.repeated_hour(self.log, self.found.clock))
+        name = self.log.name
+        odd = [*self.headers.findings(name), *self.set_clock.findings(name)]
+        return (*odd, *self.checks.findings(), *relative.repeated_hour(self.log, self.found.clock))
 
     def _quick(self, block: Block) -> Part | None:
         """Read a block of bare numbers with a typed reader; ``None`` as soon as anything needs a second look."""
@@ -71,6 +89,7 @@ class Reader:
             or texts
             or not block.terminated
             or found.dialect.quoted
+            or self.headers.foreign
         ):
             return None
         schema = {n: pl.Float64 if n in numbers else pl.String for n in found.dialect.names}
@@ -78,6 +97,8 @@ class Reader:
         if frame is None or not all(frame[c].is_finite().all(ignore_nulls=False) for c in numbers):
             return None
         frame = self._timed(frame)
+        if self.set_clock.doubtful(frame["ts_utc"]):
+            return None
         if frame["ts_utc"].null_count() or any(bool((frame[c].abs() >= cells.OVER_RANGE).any()) for c in numbers):
             return None
         readings = []
@@ -108,6 +129,10 @@ class Reader:
             lost = timed.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
             rejects = pl.concat([rejects, table.without_time(lost, fields, self.stamp)])
             timed = timed.filter(pl.col("ts_utc").is_not_null())
+        timed, early = self.set_clock.split(timed)
+        if early.height:
+            unset = early.with_columns(device=pl.lit(None, pl.String))
+            rejects = pl.concat([rejects, table.without_time(unset, fields, self.stamp, "clock-not-set")])
         if layout.value and layout.unit:
             readings, more, channels = meter_long.readings(timed, found, self.log.options, self._title(layout.value))
         else:
@@ -181,9 +206,9 @@ class Reader:
         ready = meter_form.prepared(block, found.dialect)
         split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
         frame, odd = meter_form.plain_cells(split.frame), split.odd
-        title = self._title(found.layout.time[0])
-        if title and title.encode() in block.data:
-            frame = frame.filter(pl.col(found.layout.time[0]).str.strip_chars(' "#').fill_null("") != title)
+        if self.headers.foreign or (self.headers.title and self.headers.title.encode() in block.data):
+            frame, others = self.headers.split(frame)
+            damage.append(others)
         odd = odd.filter(~pl.col("raw").str.contains(r"^\s*#"))
         if not block.terminated and frame.height and (odd.is_empty() or odd["line"][-1] < frame["line"][-1]):
             frame, cut = self._cut_last(frame)
@@ -224,8 +249,8 @@ class Reader:
             raw = raw.with_columns(ts_utc=end, span_s=(end - raw["ts_utc"]).dt.total_microseconds() / 1e6)
             both = pl.concat_str("stamp", pl.lit(" "), ends)
             return raw.with_columns(pl.when(pl.col("span_s") > 0).then("ts_utc").alias("ts_utc"), stamp=both)
-        if found.months:
-            end = found.clock.to_utc(naive.dt.offset_by("1mo"))
+        if found.calendar:
+            end = found.clock.to_utc(naive.dt.offset_by(found.calendar))
             return raw.with_columns(ts_utc=end, span_s=(end - raw["ts_utc"]).dt.total_microseconds() / 1e6)
         if found.span_s is not None:
             raw = raw.with_columns(span_s=pl.lit(found.span_s))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -10,8 +11,10 @@ from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import cells, meter_energy, stamps
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 from joulebook_pipelines.logs.meter_columns import Layout
-from joulebook_pipelines.logs.meter_form import Understood, naive_stamps, stamp_text
+from joulebook_pipelines.logs.meter_form import END_OF_DAY, Understood, naive_stamps, stamp_text
 from joulebook_pipelines.logs.table import Field
+
+DAY_S = 86_400.0
 
 
 def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
@@ -41,7 +44,7 @@ def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
     found = replace(found, layout=replace(layout, groups=groups))
     first = str(sample[layout.time[0]][0])
     clock = stamps.localiser(found.form, replace(options, timezone=options.timezone or "UTC"), log.name, 1, first)
-    return _with_spans(log, found, clock.to_utc(naive))
+    return _with_spans(log, found, clock.to_utc(naive), naive, stamp_text(sample, layout))
 
 
 def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, naive: pl.Series) -> Field:
@@ -72,7 +75,13 @@ def _which_energy(log: Log, layout: Layout, header: str, found: Understood) -> s
     )
 
 
-def _with_spans(log: Log, found: Understood, utc: pl.Series) -> Understood:
+def _of_intervals(found: Understood) -> bool:
+    """Return whether the title of the time speaks of an interval: a power beside it is the mean of that."""
+    titles = [found.dialect.titles[found.dialect.names.index(c)] for c in found.layout.time]
+    return found.layout.label is not None and any(re.search(r"(?i)interval|period", t) for t in titles)
+
+
+def _with_spans(log: Log, found: Understood, utc: pl.Series, naive: pl.Series, text: pl.Series) -> Understood:
     """Find the length of spans where the table gives values of spans."""
     layout, options = found.layout, log.options
     if found.months:
@@ -80,10 +89,16 @@ def _with_spans(log: Log, found: Understood, utc: pl.Series) -> Understood:
     per_span = any(f.quantity == "energy_j" for f in layout.fields)
     if layout.end is not None:
         return replace(found, label=None)
-    label = options.interval_label or (layout.label if per_span else None)
-    if not per_span and not (options.kind == "mean" and label):
+    means = not per_span and _of_intervals(found) and any(f.quantity == "power_w" for f in layout.fields)
+    label = options.interval_label or (layout.label if per_span or means else None)
+    if label is None and per_span and text.str.contains(END_OF_DAY).any():
+        label = "end"  # no interval begins with the end of a day
+    if not per_span and not (options.kind == "mean" and label) and not (means and options.kind is None):
         return found
-    span_s = options.distance_s or meter_energy.interval_s(utc)
+    # Days of a zone are 23 or 25 hours long twice a year; their dates are a day apart all the same.
+    local_s = None if found.form.aware else meter_energy.interval_s(naive.dt.replace_time_zone("UTC"))
+    days = local_s == DAY_S and options.distance_s is None and label != "end"
+    span_s = options.distance_s or (DAY_S if days else meter_energy.interval_s(utc))
     if span_s is None:
         raise LogRefusedError(
             f"{log.name}: the stamps keep no common step, so how long each interval is cannot be told; add period_s, "
@@ -100,4 +115,4 @@ def _with_spans(log: Log, found: Understood, utc: pl.Series) -> Understood:
             'on it, its place in time does: add interval_label = "start" or "end" to this '
             '[[source]].', {"span_s": span_s},
         ),)  # fmt: skip
-    return replace(found, label=label, span_s=span_s, findings=(*found.findings, *more))
+    return replace(found, label=label, span_s=span_s, local_days=days, findings=(*found.findings, *more))

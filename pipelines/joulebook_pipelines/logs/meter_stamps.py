@@ -23,6 +23,9 @@ LONGEST_STEP_DAYS = 0.0105
 DIGIT_SHARE = 0.2
 """Largest share of the step between rows that the last digit of a day number may stand for."""
 
+LEAST_GROWN, FAR_STEPS = 3, 10.0
+"""A part of a log has at least so many rows; lines out of order fall back by a few steps, a new start by more."""
+
 _DATE_ONLY = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})$"
 _CLOCK_ONLY = r"^\d{1,2}[:.]\d{2}([:.]\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$"
 
@@ -94,7 +97,9 @@ def about_days(name: str, form: stamps.StampForm) -> tuple[Finding, ...]:
 def refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str]) -> None:
     """Seconds since a start only grow; a column of durations does not, and is no time axis."""
     seconds = pl.Series("s", like).str.replace(",", ".", literal=True).cast(pl.Float64, strict=False).drop_nulls()
-    falls = int((seconds.diff().drop_nulls() < 0).sum())
+    steps = seconds.diff().drop_nulls()
+    falls = int((steps < 0).sum())
+    _refuse_restarts(log, written.titles[written.names.index(layout.time[0])], seconds, steps)
     if falls > 0.05 * len(seconds) or len(seconds) < 2:
         title = written.titles[written.names.index(layout.time[0])]
         raise LogRefusedError(
@@ -102,6 +107,22 @@ def refuse_durations(log: Log, written: Dialect, layout: Layout, like: list[str]
             f"name the column of "
             'the times: columns = { time = "…", power_w = "…" }'
         )
+
+
+def _refuse_restarts(log: Log, title: str, seconds: pl.Series, steps: pl.Series) -> None:
+    """Seconds that begin again after many that grew are those of another start: how far the two lie apart is not known."""
+    usual = steps.filter(steps > 0).median()
+    falls = [int(i) for i in (steps < 0).arg_true()]
+    if not falls or not isinstance(usual, float) or len(seconds) < LEAST_GROWN * (len(falls) + 1):
+        return
+    at = falls[0]
+    if float(steps[at]) > -FAR_STEPS * usual and float(seconds[at + 1]) > 0:
+        return
+    raise LogRefusedError(
+        f"{log.name}: {title!r} starts again: after {seconds[at]:g} comes {seconds[at + 1]:g} (row {at + 2}). The logger was restarted or "
+        "two logs were joined, and how long it was away is not told: make a file of each part, "
+        "with the day of its start as date = YYYY-MM-DD"
+    )
 
 
 def form_of(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:

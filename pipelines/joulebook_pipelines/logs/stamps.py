@@ -28,6 +28,9 @@ _NUMBER = re.compile(r"^\d+([.,]\d+)?$")
 EPOCH_2000_S = 946_684_800
 """Numbers from here on are taken for Unix time: no log is older, and no relative clock runs for thirty years."""
 
+EPOCH_UNITS_US = (1e6, 1e3, 1.0, 1e-3)
+"""Unix time is counted in seconds, milliseconds, microseconds or nanoseconds; their ranges do not meet."""
+
 LAST_EPOCH_S = 4_102_444_800
 """The year 2100: a number beyond is damage."""
 
@@ -112,7 +115,8 @@ def is_time_of_day(text: str) -> bool:
 
 def _number_form(values: list[float]) -> StampForm:
     top = max(values)
-    for scale, unit_us in ((1, 1e6), (1e3, 1e3), (1e6, 1.0), (1e9, 1e-3)):
+    for unit_us in EPOCH_UNITS_US:
+        scale = 1e6 / unit_us
         if EPOCH_2000_S * scale <= top < 4 * EPOCH_2000_S * scale + EPOCH_2000_S * scale:
             return StampForm("epoch", aware=True, unit_us=unit_us)
     return StampForm("relative", aware=True, unit_us=1e6)
@@ -163,7 +167,11 @@ def parse(column: pl.Expr, form: StampForm) -> pl.Expr:
     if form.pattern in {"epoch", "relative", "days"}:
         number = text.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
         number = number - SPREADSHEET_EPOCH_DAYS if form.pattern == "days" else number
-        return within_epoch((number * form.unit_us).round(), form).cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
+        us = within_epoch((number * form.unit_us).round(), form)
+        if form.pattern == "epoch":  # some loggers change from seconds to milliseconds with an update
+            others = [u for u in EPOCH_UNITS_US if u != form.unit_us]
+            us = pl.coalesce(us, *(within_epoch((number * u).round(), form) for u in others))
+        return us.cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
     if form.odd_fraction:
         text = text.str.replace(r"(:\d{2}:\d{2})[,:](\d+)", "${1}.${2}")
     if form.fixed:
