@@ -7,7 +7,7 @@ import polars as pl
 
 from joulebook import schema
 from joulebook_pipelines.store_power import SPEAKING, PowerReads, on_reference
-from joulebook_pipelines.store_tables import READING_ROWS, stored_columns
+from joulebook_pipelines.store_tables import stored_columns
 
 FAILED = (
     "empty", "no-value", "not-a-number", "over-range", "error-code", "zero-power", "negative-power", "beyond-physical",
@@ -67,7 +67,7 @@ class AttemptReads(PowerReads):
             return None
         speaking = " or ".join(f"{c} is not null" for c in SPEAKING if c in stored_columns(self._con))
         kept = self.sql(
-            f"select line, ts_utc from {READING_ROWS} where source_id = ? and device = ? and ({speaking}) order by line",
+            f"select line, ts_utc from readings where source_id = ? and device = ? and ({speaking}) order by line",
             [source_id, device],
         )
         places = self.sql(
