@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import states, stats, totals, warmup_model
+from joulebook import states, stats, totals, warmup_model, warmup_steps
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.warmup_model import ANSWERED, Kind
 
@@ -25,9 +25,6 @@ MIN_TAIL_S: Final = 30.0
 
 MIN_TAIL_N_EFF: Final = 20.0
 """Independent readings that steady state must hold."""
-
-DROPPED_STEPS: Final = 20
-"""Optimizer steps at the start that are never steady: allocation, communicator set-up, pipeline fill."""
 
 MIN_TREND_BINS: Final = 8
 """Steady bins from which a trend is given."""
@@ -106,10 +103,8 @@ def _trend(means: Array, lasts_s: float, n: int, n_eff: float) -> Estimate:
     return Estimate(slope, slope - 1.96 * error, slope + 1.96 * error, "W/s", n, n_eff, "trend of bin means")
 
 
-def _stepped_start(steps: pl.DataFrame, dropped_steps: int) -> datetime | None:
-    done = steps.sort("end_utc").filter(pl.col("step").rank("ordinal") <= dropped_steps)
-    last = done["end_utc"].max()
-    return last if isinstance(last, datetime) else None
+def _left_out(steps: int) -> str:
+    return f"the first {steps} steps are left out" if steps > 1 else "the first step is left out"
 
 
 def _refusal(reason: str, kind: Kind, frame: pl.DataFrame, n: int) -> Warmup:
@@ -120,7 +115,7 @@ def _refusal(reason: str, kind: Kind, frame: pl.DataFrame, n: int) -> Warmup:
     return Warmup(kind, None, none("s"), none("W"), none("W/s"), reason, frame, (finding,))
 
 
-def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_steps: int = DROPPED_STEPS) -> Warmup:
+def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_steps: int | None = None) -> Warmup:
     """Find where steady state begins in a run.
 
     Parameters
@@ -128,9 +123,9 @@ def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_st
     power
         Power frame of one run: ``device``, ``ts_utc``, ``power_w`` [W]; several devices are summed first.
     steps
-        Optimizer steps of the run (``step``, ``end_utc``); the first ``dropped_steps`` are never steady.
+        Optimizer steps of the run (``step``, ``end_utc`` and perhaps ``start_utc``); the first ones are never steady.
     dropped_steps
-        Steps at the start that do not count.
+        Steps at the start that do not count. Default: those that last longer or shorter than later ones, of at most 20.
 
     Returns
     -------
@@ -159,13 +154,12 @@ def detect(power: pl.DataFrame, *, steps: pl.DataFrame | None = None, dropped_st
     totals.check(power)
     series = power if _is_one(power) else totals.series(power)
     load = series.get_column("utilization_ratio", default=NOT_TOLD)
-    dropped_until = None if steps is None or steps.is_empty() else _stepped_start(steps, dropped_steps)
+    dropped = None if steps is None else warmup_steps.end(steps, dropped_steps=dropped_steps)
     return along(
         series["ts_utc"],
         series["power_w"].to_numpy().astype(np.float64, copy=False),
         None if load.null_count() == load.len() else load.cast(pl.Float64).to_numpy(),
-        dropped_until=dropped_until,
-        dropped_steps=dropped_steps,
+        dropped=dropped,
     )
 
 
@@ -174,8 +168,7 @@ def along(
     watts: Array,
     utilization_ratio: Array | None = None,
     *,
-    dropped_until: datetime | None = None,
-    dropped_steps: int = DROPPED_STEPS,
+    dropped: tuple[datetime, int] | None = None,
     interval: bool = True,
 ) -> Warmup:
     """Find where steady state begins along one series, for callers that hold arrays: see ``detect``.
@@ -188,10 +181,8 @@ def along(
         Finite readings [W].
     utilization_ratio
         Utilisation, not-a-number where unknown; ``None`` where all of it is.
-    dropped_until
-        End of the steps at the start that do not count.
-    dropped_steps
-        Their number, for the reason.
+    dropped
+        End of the steps at the start that do not count, and their number.
     interval
         Whether the level gets its interval, which takes longer than the search for its start.
 
@@ -222,10 +213,10 @@ def along(
     verdict = warmup_model.judge(warmup_model.binned(robust, bins))
     first = int(edges[min(verdict.first_bin, bins - 1)])
     kind, reason = verdict.kind, verdict.reason
-    if dropped_until is not None and kind in ANSWERED:
-        later = int((stamps < dropped_until).sum())
+    if dropped is not None and kind in ANSWERED:
+        later = int((stamps < dropped[0]).sum())
         if later > first:
-            first, reason = later, f"the first {dropped_steps} steps are left out"
+            first, reason = later, _left_out(dropped[1])
             kind = Kind.STEP if kind is Kind.STEADY else kind
     return _answer(stamps, robust, edges, kind, first, reason, interval=interval)
 

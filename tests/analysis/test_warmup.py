@@ -81,14 +81,34 @@ def test_an_approach_ends_where_it_is_within_the_tolerance_though_power_wanders(
             assert 2.5 < warmup.detect(frame(watts)).warmup_s.value / constant < 5.0
 
 
-def test_known_steps_are_dropped():
+def stepped(lasts_s):
+    ends = [START + timedelta(seconds=float(s)) for s in np.cumsum(lasts_s)]
+    return pl.DataFrame({"step": range(len(ends)), "end_utc": ends})
+
+
+def test_steps_that_last_longer_than_later_ones_are_dropped():
     power = frame(300.0 + noise(1200, 6))
-    ends = [START + timedelta(seconds=5.0 * (k + 1)) for k in range(200)]
-    steps = pl.DataFrame({"step": list(range(200)), "end_utc": ends})
-    found = warmup.detect(power, steps=steps)
-    assert found.warmup_s.value == pytest.approx(100.0, abs=1.0)
+    lasts = np.random.default_rng(6).normal(5.0, 0.05, 200)
+    lasts[:8] *= 1.6
+    found = warmup.detect(power, steps=stepped(lasts))
+    assert found.warmup_s.value == pytest.approx(lasts[:8].sum(), abs=1.0)
+    assert "8 steps" in found.reason
+    # A step that waits for data in the middle of the usual ones is no set-up, and usual steps are none either.
+    lasts[8:] = np.where(np.arange(192) % 9 == 4, 9.0, lasts[8:])
+    assert warmup.detect(power, steps=stepped(lasts)).warmup_s.value == pytest.approx(lasts[:8].sum(), abs=1.0)
+    assert warmup.detect(power, steps=stepped(lasts[8:])).warmup_s.value == pytest.approx(5.0, abs=1.0)
+
+
+def test_twenty_steps_are_dropped_where_a_run_is_too_short_to_tell_its_usual_step():
+    found = warmup.detect(frame(300.0 + noise(1200, 6)), steps=stepped([20.0] * 50))
+    assert found.warmup_s.value == pytest.approx(400.0, abs=1.0)
     assert "20 steps" in found.reason
+
+
+def test_known_steps_are_dropped():
+    power, steps = frame(300.0 + noise(1200, 6)), stepped([5.0] * 200)
     assert warmup.detect(power, steps=steps, dropped_steps=40).warmup_s.value == pytest.approx(200.0, abs=1.0)
+    assert warmup.detect(power, steps=steps, dropped_steps=0).warmup_s.value == 0.0
 
 
 def test_devices_are_summed_first():

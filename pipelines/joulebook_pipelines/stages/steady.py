@@ -94,8 +94,7 @@ def _whole(
     power: pl.DataFrame, steps: pl.DataFrame, dropped_steps: int | None, scope: str, idle_w: float | None
 ) -> _Whole:
     total = _total(power)
-    options = {} if dropped_steps is None else {"dropped_steps": dropped_steps}
-    warm = warmup.detect(total, steps=steps if steps.height else None, **options)
+    warm = warmup.detect(total, steps=steps if steps.height else None, dropped_steps=dropped_steps)
     cut = segments.find(total, scope=scope, idle_w=idle_w)
     return _Whole(warm, cut, baseline.mean(total, cut=cut), _variation(total, cut))
 
