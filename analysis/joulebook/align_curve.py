@@ -68,13 +68,16 @@ def _cumulative(u: Floats, t: Floats, total: Floats, slope: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _lagged(t: Floats, p: Floats, lag_s: float) -> Floats:
-    """Pass power through a first-order lag; between samples it is constant at the later value."""
+def _lagged(t: Floats, p: Floats, lag_s: float, held: bool) -> Floats:
+    """Pass power through a first-order lag; between samples it is constant at the later value, or goes in a straight line."""
     out = np.empty(p.size)
     out[0] = p[0]
     for i in range(1, p.size):
-        keep = np.exp(-(t[i] - t[i - 1]) / lag_s)
+        step = (t[i] - t[i - 1]) / lag_s
+        keep = np.exp(-step)
         out[i] = keep * out[i - 1] + (1 - keep) * p[i]
+        if not held:
+            out[i] += (p[i] - p[i - 1]) * (keep - (1 - keep) / step)
     return out
 
 
@@ -127,7 +130,8 @@ def curve(fast: Signal, sensor: Sensor, *, since_s: float = -np.inf, until_s: fl
     else:
         held = sensor.held
     if sensor.lag_s > 0:
-        p = np.asarray(_lagged(t, p, sensor.lag_s))
+        # means passed through a lag are points at their stamps
+        p, held = np.asarray(_lagged(t, p, sensor.lag_s, held)), False
     step = np.diff(t)
     area = p[1:] * step if held else (p[1:] + p[:-1]) / 2 * step
     if held:

@@ -15,7 +15,8 @@ SLOWER = 1.5
 """From this ratio of periods on, a window shorter than the slower log's period can be told from the whole of it."""
 
 LAG_PERIOD_S = 2.5
-"""Shortest period of a log that may be a lagging controller [s]: faster meters average, they do not creep."""
+"""Shortest period of a log that may be a lagging controller [s], where nothing tells that it is one: faster meters average,
+they do not creep."""
 
 LAGS_S = (2.0, 3.0, 4.5, 7.0, 10.0, 15.0, 22.0, 36.0)
 """Time constants tried for management controllers, which smooth over seconds to half a minute [s]."""
@@ -74,7 +75,7 @@ def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
 
     A fast log that does not say is taken as instantaneous. Of two logs of one pace that do not say, both are taken to
     report in the same manner: means of a period, or points, which predict each other alike. That the fast one reports
-    points and the slow one means is tried beside it.
+    points and the slow one means is tried beside it. A controller that is asked may lag at any pace.
 
     Parameters
     ----------
@@ -96,12 +97,13 @@ def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
     lags = [Sensor(0.0, lag, held) for lag in (0.0, *LAGS_S)]
     if slow.kind == INSTANT:
         return lags
+    creeps = p >= LAG_PERIOD_S or slow.age_s > 0
     if alike:
         half = [Sensor(SHORTER[0] * p, 0.0, held)] if p > SLOWER * fast.period_s else []
         points = [Sensor(p, 0.0, False)] if fast.window_s is None and held else []
-        return [Sensor(p, 0.0, held), *half, *points]
+        return [Sensor(p, 0.0, held), *half, *points, *(lags[1:] if slow.age_s > 0 else ())]
     shorter = [Sensor(w, 0.0, held) for w in (*(s * p for s in SHORTER), fast.period_s) if fast.period_s <= w < p]
-    return [Sensor(p, 0.0, held), *shorter, *(lags if p >= LAG_PERIOD_S else lags[:1])]
+    return [Sensor(p, 0.0, held), *shorter, *(lags if creeps else lags[:1])]
 
 
 def likeliest(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:

@@ -46,6 +46,8 @@ class Signal:
     early_s
         By how much the power may be of earlier times still: stamps rounded to the nearest rather than cut, or values
         that waited to be handed out [s].
+    age_s
+        How long a value may have waited of that [s]: above nothing for controllers that are asked.
     """
 
     time_s: Floats
@@ -57,6 +59,7 @@ class Signal:
     stamp_s: float = 0.0
     stamp_rate: float = 0.0
     early_s: float = 0.0
+    age_s: float = 0.0
 
     def part(self, keep: NDArray[np.bool_] | slice) -> Signal:
         """Return the signal of some of the samples."""
@@ -132,6 +135,7 @@ def _timed(sensor: Callable[..., Signal], values: pl.Series, taken: Times, perio
         stamp_s=taken.half_s,
         stamp_rate=taken.rate,
         early_s=taken.rounded_s + age_s,
+        age_s=age_s,
     )
 
 
