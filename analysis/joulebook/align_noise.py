@@ -124,11 +124,13 @@ def _uncoupled(a: Floats, main: float, beside: float) -> Floats:
     """Divide rows by the Cholesky factor of a tridiagonal covariance."""
     out = np.empty_like(a)
     diagonal = np.sqrt(main)
-    out[0] = a[0] / diagonal
+    for j in range(a.shape[1]):  # number by number: rows as wholes take seconds to compile
+        out[0, j] = a[0, j] / diagonal
     for i in range(1, a.shape[0]):
         under = beside / diagonal
         diagonal = np.sqrt(main - under * under)
-        out[i] = (a[i] - under * out[i - 1]) / diagonal
+        for j in range(a.shape[1]):
+            out[i, j] = (a[i, j] - under * out[i - 1, j]) / diagonal
     return out
 
 

@@ -110,7 +110,7 @@ def _append_new(pieces: Array, kept: int, left: float, right: float, ceiling: fl
 @njit(cache=True, nogil=True)
 def _cap(pieces: Array, alive: int, capped: Array, ceiling: float, start: int) -> int:
     """Write to ``capped`` the pieces where they cost less than ``ceiling``, new segments elsewhere; return how many."""
-    kept = 0
+    kept = min(alive, 0)  # no literal: what is called with one is compiled a second time
     for i in range(alive):
         if kept > MAX_PIECES - 4:
             break
@@ -147,7 +147,7 @@ def _optimal_partition(values: Array, penalty: float) -> Indices:
     pieces = np.zeros((MAX_PIECES, 6))
     capped = np.zeros((MAX_PIECES, 6))
     pieces[0, LEFT], pieces[0, RIGHT] = values.min(), values.max()
-    alive = 1
+    alive = min(n, 1)  # no literal: what is called with one is compiled a second time
     for t in range(n):
         best, best_start = _absorb(pieces, alive, values[t])
         last_start[t] = int(best_start)

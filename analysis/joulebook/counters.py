@@ -126,10 +126,10 @@ def _one(
     own: pl.DataFrame, range_j: float | None, max_power_w: float | None
 ) -> tuple[tuple[NDArray[np.int64], Floats, Floats], float]:
     us = own["ts_utc"].to_physical().to_numpy()
-    stamp, counter = (us - us[0]) / 1e6, own["energy_counter_j"].to_numpy()
+    stamp, counter = (us - us[0]) / 1e6, own["energy_counter_j"].to_numpy(writable=True)
     quantum = grain_w(counter)
     limits = Limits(
-        range_j=np.nan if range_j is None else range_j, top_w=max_power_w or CEILING_W,
+        range_j=np.nan if range_j is None else range_j, top_w=float(max_power_w or CEILING_W),
         known_top=max_power_w is not None, quantum_j=quantum, gap_s=bridge_limit_s(median_step_s(stamp)),
     )  # fmt: skip
     return walk(stamp, counter, limits), quantum

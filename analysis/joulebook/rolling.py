@@ -19,6 +19,11 @@ LANES: Final = 128
 """Windows that are handled together: their values stay in the fastest cache."""
 
 
+def _own(values: Array) -> Array:
+    """Return the values as one kind of array: a second one, such as a view that is read only, is compiled again."""
+    return np.require(values, np.float64, ["C", "W"])
+
+
 @njit(cache=True, nogil=True, fastmath=True)
 def _order(low: Any, high: Any) -> None:
     """Put the smaller of each pair into ``low`` and the larger into ``high``."""
@@ -162,7 +167,7 @@ def far_from_median(values: Array, window: int, *, distance: float = 0.0, ratio:
     """
     out = np.ones(values.size, np.bool_)
     if values.size >= window:
-        _far(np.ascontiguousarray(values, dtype=np.float64), window, distance, ratio, out)
+        _far(_own(values), window, distance, ratio, out)
     return np.flatnonzero(out)
 
 
@@ -186,7 +191,7 @@ def median(values: Array, window: int) -> Array:
     >>> median(np.array([1.0, 9.0, 2.0, 3.0, 3.0]), 3).tolist()
     [5.0, 2.0, 3.0, 3.0, 3.0]
     """
-    values = np.ascontiguousarray(values, dtype=np.float64)
+    values = _own(values)
     half = window // 2
     out = np.empty(values.size)
     if values.size >= window:
@@ -219,4 +224,4 @@ def median_at(values: Array, places: Indices, window: int) -> Array:
     >>> median_at(np.array([1.0, 9.0, 2.0, 3.0, 3.0]), np.array([1, 4]), 3).tolist()
     [2.0, 3.0]
     """
-    return np.asarray(_at(np.ascontiguousarray(values, dtype=np.float64), places.astype(np.int64), window))
+    return np.asarray(_at(_own(values), places.astype(np.int64), window))

@@ -119,5 +119,5 @@ def repeats(watts: Array, *, least: int) -> tuple[Indices, Indices, float]:
     >>> first.tolist(), end.tolist(), tie
     ([1], [4], 0.25)
     """
-    first, end, short, readings = _repeats(np.ascontiguousarray(watts), least)
+    first, end, short, readings = _repeats(np.require(watts, np.float64, ["C", "W"]), least)
     return first, end, (readings - short + 1.0) / (readings + 2.0)
