@@ -23,6 +23,9 @@ _ELAPSED = re.compile(r"^\s*([\d.,]+)\s+(?:\+-\s+[\d.,]+\s+)?seconds time elapse
 _COMMA_DECIMALS = re.compile(r"(?m)\d,\d{1,2}\s+Joules\s|\d,\d{6,9}\s+seconds time elapsed")
 """perf prints energies with two decimals and times with nine, with the signs of the locale that it ran in."""
 
+_POINT_STAMP = r"^(\s*\d+\.\d{9}\s)"
+"""The stamp of an interval has a point in any locale."""
+
 _JSON = (
     r'(?m)^\{(?:"interval"\s*:\s*([\d.]+),\s*)?(?:"(?:socket|node)"\s*:\s*"([SN]\d+)"[^"]*"[\w-]+"\s*:\s*(\d+),\s*)?'
     r'"counter-value"\s*:\s*"([^"]*)",\s*"unit"\s*:\s*"Joules",\s*"event"\s*:\s*"(power/energy-\w+/)".*$'
@@ -40,7 +43,9 @@ def _with_points(text: str) -> str:
     """Return the text with points as decimal signs, where it was written with commas and points between thousands."""
     if text.lstrip().startswith("{"):
         return re.sub(_JSON, lambda m: " ".join(g for g in (*m.groups()[:4], "Joules", m[5]) if g), text)
-    return text.replace(".", "").replace(",", ".") if _COMMA_DECIMALS.search(text) else text
+    if not _COMMA_DECIMALS.search(text):
+        return text
+    return re.sub(r"\d[\d.]*,\d+", lambda m: m[0].replace(".", "").replace(",", "."), text)
 
 
 def _parse(log: Log) -> Iterator[Part]:
@@ -93,7 +98,9 @@ class _Reader:
     def read(self, block: Block) -> Part:
         cut = pl.col("raw").str.starts_with("{") & ~pl.col("raw").str.contains(r"\}\s*$")
         lines = sections.lines_of(block).filter(pl.col("raw").str.contains(_LOOSE) | cut)
-        plain = pl.col("raw").str.replace_all(".", "", literal=True).str.replace_all(",", ".", literal=True)
+        stamp = pl.col("raw").str.extract(_POINT_STAMP, 1).fill_null("")
+        value = pl.col("raw").str.replace(_POINT_STAMP, "")
+        plain = stamp + value.str.replace_all(".", "", literal=True).str.replace_all(",", ".", literal=True)
         objects = pl.col("raw").str.replace(_JSON, "${1} ${2} ${3} ${4} Joules ${5}").str.strip_chars_start()
         said = plain if self._commas else pl.when(pl.col("raw").str.starts_with("{")).then(objects).otherwise("raw")
         groups = lines.with_columns(g=said.str.extract_groups(_EVENT)).unnest("g")
