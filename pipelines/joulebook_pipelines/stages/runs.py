@@ -10,6 +10,7 @@ from joulebook import duplicates, schema
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
 from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Stage
+from joulebook_pipelines.store import Store
 
 ORIGINS = ("training log", "benchmark log", "run table", "tracker")
 """Kinds of logs that tell of runs; the first kind that is there is believed."""
@@ -30,7 +31,7 @@ def _work(context: Context) -> Numbers:
         numbers.find("", [_begun_late(late)] if late else [])
         if frame.is_empty():
             frame = _whole_log(context)
-            numbers.find("", [_untold(frame)])
+            numbers.find("", [_untold(frame, context.store)])
     frame = _with_steps(frame, context.store.table("steps"))
     context.store.replace("runs", frame)
     _name_duplicates(logged, context.store.table("sources"), numbers)
@@ -139,18 +140,32 @@ def _whole_log(context: Context) -> pl.DataFrame:
     return schema.conform(spans.with_columns(run_id=name, origin=pl.lit(WHOLE_LOG), labels=pl.lit("{}")), "runs")
 
 
-def _untold(whole: pl.DataFrame) -> Finding:
+def _untold(whole: pl.DataFrame, store: Store) -> Finding:
     """Say what becomes of a study in which nothing tells of runs."""
     if whole.is_empty():
-        return Finding(
-            "no-run", Severity.WARNING, RUN_NAME,
-            "Nothing tells of runs, and no source holds power over a span of time (at most a single moment): there is no energy to "
-            "give. Log power in a loop, or add the logs of the run.",
-        )  # fmt: skip
+        return Finding("no-run", Severity.WARNING, RUN_NAME, f"There is no energy to give: {_without_span(store)}")
     return Finding(
         "run-is-whole-log", Severity.NOTE, RUN_NAME,
         "Nothing tells of runs, so the whole of the readings is taken as one. Add [[run]] with start and end to study.toml.",
     )  # fmt: skip
+
+
+def _without_span(store: Store) -> str:
+    """Say why no reading of a study covers a span of time."""
+    sources, codes = store.table("sources"), set(store.table("findings")["code"])
+    if sources.is_empty():
+        return "none of the files could be read. The errors say what each one lacks."
+    if "scope-unknown" in codes:
+        return (
+            "nothing says what the readings cover. Add the scope that the error asks for; nothing else is in the way."
+        )
+    channels = store.table("channels")
+    if channels.is_empty() or not channels["n"].sum():
+        return "not one power or energy could be read; joulebook rejects lists why, cell by cell."
+    return (
+        "nothing tells of runs, and no source holds power over a span of time (at most a single moment). Log power in a loop, or add "
+        "the logs of the run."
+    )
 
 
 def _with_steps(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

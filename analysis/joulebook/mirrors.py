@@ -1,0 +1,60 @@
+"""Devices that say the same all along: two names of one sensor, whose sum would count it twice."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+
+LEAST_READINGS = 10
+LEAST_VALUES = 5
+"""Two sensors that rest agree by chance; so many readings with so many values do not."""
+
+MOST_DEVICES = 32
+"""Pairs are compared one by one; a rack of cards has other doubts."""
+
+_TELLING = ("energy_counter_j", "power_w")
+
+
+def find(power: pl.DataFrame, *, scope: str) -> list[Finding]:
+    """Return a finding for the devices whose readings are equal, stamp by stamp.
+
+    Parameters
+    ----------
+    power
+        ``device``, ``ts_utc`` and ``energy_counter_j`` [J] or ``power_w`` [W], in order of device and time.
+    scope
+        Their boundary, for the message.
+
+    Examples
+    --------
+    >>> from datetime import datetime, timezone
+    >>> rows = [(d, datetime(2026, 1, 1, 0, 0, i, tzinfo=timezone.utc), 40.0 + i) for d in ("cpu:0", "cpu:1") for i in range(12)]
+    >>> frame = pl.DataFrame(rows, schema=["device", "ts_utc", "power_w"], orient="row")
+    >>> [f.code for f in find(frame, scope="package")]
+    ['mirrored-devices']
+    """
+    value = next((c for c in _TELLING if c in power.columns and power[c].null_count() < power.height), None)
+    if value is None or power["device"].n_unique() not in range(2, MOST_DEVICES + 1):
+        return []
+    told = power.select("device", "ts_utc", value).drop_nulls(value)
+    series = {str(d): own for (d,), own in told.partition_by("device", as_dict=True, maintain_order=True).items()}
+    alike = [(a, b) for a, b in combinations(sorted(series), 2) if _same(series[a], series[b], value)]
+    if not alike:
+        return []
+    names = sorted({d for pair in alike for d in pair})
+    n = series[names[0]].height
+    return [Finding(
+        "mirrored-devices", Severity.WARNING, scope,
+        f"{', '.join(names)} say the same in each of {n} readings: they are names of one sensor (dies of one processor, two exports), and "
+        f"the sum at the {scope} counts it {len(names)} times. Read one of them: devices = ['{names[0]}'] in [[run]], or take the other "
+        "columns out.", {"devices": names, "readings": n},
+    )]  # fmt: skip
+
+
+def _same(one: pl.DataFrame, other: pl.DataFrame, value: str) -> bool:
+    if one.height < LEAST_READINGS or one.height != other.height or not one["ts_utc"].equals(other["ts_utc"]):
+        return False
+    return one[value].equals(other[value]) and one[value].head(10_000).n_unique() >= LEAST_VALUES
