@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from joulebook import schema
-from joulebook_pipelines import notebooks, open_store
+from joulebook_pipelines import notebook_kernels, notebooks, open_store
 
 T0 = datetime(2026, 11, 2, 1, 0, tzinfo=UTC)
 NAMES = [t.name for t in notebooks.TEMPLATES]
@@ -141,18 +141,19 @@ def test_executes_with_this_interpreter_whatever_kernels_are_registered(stores, 
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
     out = tmp_path / "notebooks" / "first-look.ipynb"
-    assert notebooks.execute_all(["first-look"], stores["empty"], out.parent) == [out]
+    with notebooks.Kernels(out.parent) as kernels:
+        assert notebooks.execute_all(["first-look"], stores["empty"], out.parent, kernels) == [out]
     text = out.read_text(encoding="utf-8")
     assert str(stores["empty"].parent) not in json.dumps(nbformat.read(out, as_version=4).metadata)
     assert "papermill" not in json.loads(text)["metadata"]
     done = [c for c in nbformat.read(out, as_version=4).cells if c.cell_type == "code"]
-    assert all(c.execution_count for c in done)
+    assert [c.execution_count for c in done] == list(range(1, len(done) + 1))
 
 
 def test_a_failing_cell_is_named_and_nothing_reaches_the_next_notebook(tmp_path):
     for name, source in (("sets", "x = 1"), ("bad", "1 / 0"), ("asks", "globals().get('x')")):
         nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)]), tmp_path / f"{name}.ipynb")
-    with notebooks.Kernel() as kernel:
+    with notebook_kernels.Kernel() as kernel:
         for name in ("sets", "asks"):
             kernel.execute(tmp_path / f"{name}.ipynb", tmp_path / "out" / f"{name}.ipynb", {})
         with pytest.raises(notebooks.NotebookError, match=r"bad\.ipynb: ZeroDivisionError"):
