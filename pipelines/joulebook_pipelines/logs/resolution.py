@@ -13,6 +13,9 @@ from joulebook.findings import Finding, Severity
 COARSE_STEP_W = 2.0
 """From this step on [W] the scatter of a steady load is the sensor's own; finer steps drown in the load's noise."""
 
+LARGEST_STEP_SHARE = 0.25
+"""A load that is switched between two powers shows two levels; no sensor is so coarse that its step is that much of them."""
+
 ENOUGH_READINGS = 8
 """Fewer readings do not show a step."""
 
@@ -96,7 +99,7 @@ class Levels:
                 {"device": device, "readings": count, "power_w": levels[0]},
             )  # fmt: skip
         step_w = _step_w(levels)
-        if step_w < COARSE_STEP_W:
+        if step_w < COARSE_STEP_W or step_w > LARGEST_STEP_SHARE * levels[-1]:
             return None
         error_w = step_w / math.sqrt(12)
         return Finding(

@@ -9,6 +9,7 @@ import polars as pl
 from joulebook import duplicates, schema
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
+from joulebook_pipelines.stages import outside
 from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Stage
 from joulebook_pipelines.store import Store
 
@@ -34,6 +35,9 @@ def _work(context: Context) -> Numbers:
             numbers.find("", [_untold(frame, context.store)])
     frame = _with_steps(frame, context.store.table("steps"))
     context.store.replace("runs", frame)
+    if not (frame["origin"] == WHOLE_LOG).any():
+        sources, channels = context.store.table("sources"), context.store.table("channels")
+        numbers.find("", outside.find(sources, channels, frame))
     _name_duplicates(logged, context.store.table("sources"), numbers)
     return numbers
 

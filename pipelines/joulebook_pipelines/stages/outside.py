@@ -1,0 +1,59 @@
+"""Logs that hold no reading within any run: a wrong zone looks like an empty log."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from joulebook.findings import Finding, Severity
+
+ZONE_STEP_S = 900.0
+"""Zones differ by quarters of an hour."""
+
+ZONE_SLACK_S = 120.0
+"""A log and a run seldom begin in the same minute; so near to a whole hour a zone is likely."""
+
+FARTHEST_ZONE_S = 14 * 3600.0
+
+
+def find(sources: pl.DataFrame, channels: pl.DataFrame, runs: pl.DataFrame) -> list[Finding]:
+    """Return a finding for each source with powers whose whole time lies outside of the runs of its host.
+
+    Parameters
+    ----------
+    sources
+        ``source_id, path, host, first_utc, last_utc``.
+    channels
+        ``source_id, scope, n``.
+    runs
+        ``run_id, host, start_utc, end_utc``.
+    """
+    speaking = channels.filter((pl.col("n") > 0) & ~pl.col("scope").is_in(["", "part"]))
+    mine = sources.filter(pl.col("source_id").is_in(speaking["source_id"].implode())).drop_nulls(
+        ["first_utc", "last_utc"]
+    )
+    pairs = mine.join(runs.select("run_id", "host", "start_utc", "end_utc"), on="host", how="inner")
+    away = pairs.with_columns(
+        before_s=(pl.col("start_utc") - pl.col("last_utc")).dt.total_microseconds() / 1e6,
+        after_s=(pl.col("first_utc") - pl.col("end_utc")).dt.total_microseconds() / 1e6,
+        begin_s=(pl.col("first_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6,
+    ).with_columns(away_s=pl.max_horizontal("before_s", "after_s"))
+    nearest = away.sort("away_s", maintain_order=True).unique("path", keep="first", maintain_order=True)
+    return [_finding(r) for r in nearest.filter(pl.col("away_s") > 0).sort("path").iter_rows(named=True)]
+
+
+def _finding(row: dict[str, object]) -> Finding:
+    side = "before" if float(str(row["before_s"])) > 0 else "after"
+    away_s, begin_s = float(str(row["away_s"])), float(str(row["begin_s"]))
+    off_s = round(begin_s / ZONE_STEP_S) * ZONE_STEP_S
+    zone = ""
+    if off_s and abs(begin_s - off_s) <= ZONE_SLACK_S and abs(off_s) <= FARTHEST_ZONE_S:
+        zone = (
+            f" It begins {off_s / 3600:+g} h from the run to within two minutes: is its timezone right, and that of the run? Correct "
+            "timezone or utc_offset_s of this [[source]]."
+        )
+    return Finding(
+        "source-outside-runs", Severity.WARNING if zone else Severity.NOTE, str(row["path"]),
+        f"{row['path']} holds no reading within any run: it ends or begins {away_s:.6g} s {side} the nearest, {row['run_id']}, so it is in "
+        f"the energy of none.{zone or ' Check its clock and zone, and the times of the runs.'}",
+        {"away_s": away_s, "run_id": row["run_id"]},
+    )  # fmt: skip
