@@ -51,7 +51,11 @@ def about(
     zone
         Zone of the stamps, ``""`` where they have their own.
     """
-    return [*_unpowered(name, rejects, channels, powered, told), *_untimed(name, rejects, zone)]
+    return [
+        *_unpowered(name, rejects, channels, powered, told),
+        *_untimed(name, rejects, zone),
+        *_momentary(name, rejects),
+    ]
 
 
 def _unpowered(
@@ -61,7 +65,10 @@ def _unpowered(
     powered: Collection[str],
     told: Collection[str],
 ) -> list[Finding]:
-    silent = [d for d, c in channels.items() if c.scope not in {"", "part"} and d not in powered and d not in told]
+    scopes = {d: c.scope for d, c in channels.items()}
+    # A device that never gave anything has no channel; a part of another is named behind a slash.
+    scopes |= {d: "?" for d in rejects["device"].drop_nulls().unique() if d not in scopes and "/" not in d}
+    silent = [d for d, scope in scopes.items() if scope not in {"", "part"} and d not in powered and d not in told]
     power = pl.col("column_name").str.contains(_POWER_COLUMN.pattern)
     mine = rejects.filter(pl.col("device").is_in(silent) & pl.col("rule").is_in(list(_RULES)) & power)
     most = mine.sort(pl.col("n"), pl.col("first_line"), descending=[True, False]).unique("device", keep="first")
@@ -115,4 +122,17 @@ def _untimed(name: str, rejects: pl.DataFrame, zone: str) -> list[Finding]:
         f"{counted(rows, 'row')} set aside: what stands{column} names no time (first line "
         f"{first['first_line']}: {str(first['raw'])[:60]!r}). What they measured is in no number.{zoned}",
         {"rows": rows, "line": first["first_line"], "raw": str(first["raw"])[:60]},
+    )]  # fmt: skip
+
+
+def _momentary(name: str, rejects: pl.DataFrame) -> list[Finding]:
+    mine = rejects.filter(pl.col("rule") == "zero-duration").sort("first_line")
+    if mine.is_empty():
+        return []
+    rows, line = max(mine["n"].to_list()), int(mine["first_line"][0])
+    return [Finding(
+        "zero-duration", Severity.WARNING, name,
+        f"{counted(rows, 'row')} set aside: {'it lasts' if rows == 1 else 'they last'} no time (duration 0, first line {line}), so there "
+        "is no power to give and no run: too short for the tracker, or for its clock.",
+        {"rows": rows, "line": line},
     )]  # fmt: skip

@@ -79,7 +79,8 @@ class ChannelReads(TimelineReads):
     def channels_within(self, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
         """Return the channels that have power in a window of the reference clock, and what share of it they cover.
 
-        ``begin_s`` and ``end_s`` bound what they saw in the window, ``filled_ratio`` is the share of that time that they cover.
+        ``begin_s`` and ``end_s`` bound what they saw in the window, ``filled_ratio`` is the share of that time that they cover,
+        ``inside_ratio`` how much of the window's or its own length the best placed reading has inside.
         """
         return self.sql(
             f"""with w as (select epoch_us(cast(? as timestamptz)) as t0, epoch_us(cast(? as timestamptz)) as t1),
@@ -88,7 +89,9 @@ class ChannelReads(TimelineReads):
                 where (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
                     and r.ts_utc > cast(? as timestamptz) and r.ts_utc <= cast(? as timestamptz)),
             seen as (select r.source_id, r.device, count(*) as n, sum(r.span_s) as span_s,
-                    min(r.us) / 1e6 as t_min, max(r.us) / 1e6 as t_max, min(r.us / 1e6 - coalesce(r.span_s, 0)) as t_begin
+                    min(r.us) / 1e6 as t_min, max(r.us) / 1e6 as t_max, min(r.us / 1e6 - coalesce(r.span_s, 0)) as t_begin,
+                    max(case when coalesce(r.span_s, 0) = 0 then 1.0 else (least(r.us, w.t1) - greatest(r.us - r.span_s * 1e6, w.t0))
+                        / least(r.span_s * 1e6, w.t1 - w.t0) end) as inside_ratio
                 from r, w where r.us > w.t0 and r.us - cast(coalesce(r.span_s, 0) * 1e6 as bigint) <= w.t1
                 group by r.source_id, r.device),
             lasting as (select n.*, c.scope, c.period_s, c.kind, case when n.span_s is not null then n.span_s
@@ -97,7 +100,8 @@ class ChannelReads(TimelineReads):
                 from seen n join channels c on c.source_id = n.source_id and c.device = n.device)
             select s.host, n.scope, n.source_id, s.adapter, s.clock, n.device, n.period_s, n.kind, n.n,
                 least(1.0, n.covered_s / (w.t1 / 1e6 - w.t0 / 1e6)) as coverage_ratio, n.t_begin as begin_s, n.t_max as end_s,
-                case when n.t_max > n.t_begin then least(1.0, n.covered_s / (n.t_max - n.t_begin)) else 0.0 end as filled_ratio
+                case when n.t_max > n.t_begin then least(1.0, n.covered_s / (n.t_max - n.t_begin)) else 0.0 end as filled_ratio,
+                n.inside_ratio
             from lasting n join sources s on s.source_id = n.source_id, w
             order by s.host, n.scope, n.source_id, n.device""",
             [

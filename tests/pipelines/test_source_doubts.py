@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 from joulebook.findings import Severity
@@ -58,3 +59,38 @@ def test_a_run_without_any_power_ends_with_a_status_that_says_so(gpu_log, study_
     for words in (["check", folder], ["run", folder, "-o", tmp_path / "out", "--no-report", "-q"]):
         assert cli.run_command([str(w) for w in words]) == cli.NOT_GOOD_ENOUGH
         assert "exactly 0" in capsys.readouterr().out
+
+
+def test_a_run_that_only_the_row_of_another_touches_has_no_energy(study_folder, tmp_path):
+    # Stamps are whole seconds, so the second row reaches 0.4 s back into the first, which measured nothing.
+    row = "2026-03-02T10:00:{end:02d},demo,{id},{s},0.0,{kwh},{kwh},2.3.3,machine"
+    text = (
+        "timestamp,project_name,run_id,duration,emissions,cpu_energy,energy_consumed,codecarbon_version,tracking_mode\n"
+    )
+    text += row.format(end=6, id="00000000-0000-4000-8000-000000000001", s=6.2, kwh=0.0) + "\n"
+    text += row.format(end=12, id="00000000-0000-4000-8000-000000000002", s=6.4, kwh=0.0002) + "\n"
+    out = tmp_path / "out"
+    cli.run_command(["run", str(study_folder({"emissions.csv": text})), "-o", str(out), "--no-report", "-q"])
+    with open_store(out / "study.duckdb") as store:
+        energy = store.results().filter((pl.col("metric") == "energy_j") & (pl.col("device") == ""))
+        assert energy.select("run_id", "scope", "value").rows() == [
+            ("00000000-0000-4000-8000-000000000002", "components", pytest.approx(720.0)),
+            ("00000000-0000-4000-8000-000000000002", "package", pytest.approx(720.0)),
+        ]
+        assert "no-readings-in-run" in set(store.findings()["code"])
+
+
+def test_a_tracker_that_slept_is_told_by_the_constant_power_of_the_memory(study_folder, tmp_path):
+    columns = (
+        "timestamp,project_name,run_id,duration,emissions,ram_power,cpu_energy,ram_energy,energy_consumed,codecarbon_version,"
+        "cpu_count,tracking_mode"
+    )
+    # 6 W for 3600 s are 0.006 kWh: the run lasted ten times as long.
+    slept = "2026-03-02T22:00:00,demo,00000000-0000-4000-8000-000000000001,36000,0.0,6.0,0.0425,0.006,0.0485,2.3.3,16,machine"
+    folder = study_folder({"emissions.csv": f"{columns}\n{slept}\n"})
+    source = SourceFile(folder / "emissions.csv", "emissions.csv", "node", None, Options(timezone="UTC"))
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        (outcome,) = ingest((source,), store)
+    told = {f.code: f for f in outcome.findings}
+    assert told["tracker-missed-time"].evidence["measured_ratio"] == pytest.approx(0.1)
+    assert "implausible-cpu-power" not in told

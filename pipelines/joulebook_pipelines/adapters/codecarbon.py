@@ -198,17 +198,23 @@ def _runs(raw: pl.DataFrame) -> pl.DataFrame:
 def _readings(raw: pl.DataFrame, values: dict[str, pl.DataFrame]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
     """Return span readings (of flushes the difference to the flush before), and as rejects what is impossible."""
     frames, rejects = [], []
-    spoiled = pl.Series([False] * raw.height, dtype=pl.Boolean)
+    spoiled = unmeasured = pl.Series([False] * raw.height, dtype=pl.Boolean)
     for device, (scope, fields) in _DEVICES.items():
         if device not in values or (device == "gpu" and not raw["gpu_there"].any()):
             continue
         frame = _spans(values[device], raw)
         rules = _broken(frame, values[device], scope, device, raw["gpu_there"])
         if device == "components" and "energy_j" in rules.columns:
-            blamed = pl.when(pl.col("energy_j").is_null() & spoiled).then(pl.lit("part-impossible"))
+            fine = pl.col("energy_j").is_null()
+            blamed = (
+                pl.when(fine & spoiled).then(pl.lit("part-impossible"))
+                .when(fine & unmeasured).then(pl.lit("part-not-measured"))
+            )  # fmt: skip
             rules = rules.select(blamed.otherwise("energy_j").alias("energy_j"))
         elif "energy_j" in rules.columns:
             spoiled = spoiled | rules["energy_j"].is_in(["negative-energy", "beyond-physical"]).fill_null(value=False)
+            if device != "dram":
+                unmeasured = unmeasured | (rules["energy_j"] == "zero-energy").fill_null(value=False)
         for field in (f for f in fields if f.quantity in rules.columns):
             bad = rules[field.quantity].is_not_null() & frame[field.quantity].is_not_null()
             bad = bad | (rules[field.quantity] == "no-difference").fill_null(value=False)

@@ -6,6 +6,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
+from joulebook_pipelines.logs import emissions_model
 
 RAPL_RANGE_J = 262_143.328_850
 """Range of Intel's energy counter (2^32 steps of 61 µJ) [J]: an unmended wrap takes about this from the energy."""
@@ -25,7 +26,7 @@ GPU_COUNTER_FROM = 2_003_000
 
 def version_number(version: pl.Expr) -> pl.Expr:
     """Return versions as sortable numbers (3.1.2 = 3001002); null where there is none."""
-    parts = version.str.extract_groups(r"^\s*(\d+)\.(\d+)(?:\.(\d+))?")
+    parts = version.str.replace_all(",", ".").str.extract_groups(r"^\s*(\d+)\.(\d+)(?:\.(\d+))?")
     major, minor, patch = (parts.struct.field(str(i)).cast(pl.Int64, strict=False) for i in (1, 2, 3))
     return major * 1_000_000 + minor * 1_000 + patch.fill_null(0)
 
@@ -66,9 +67,10 @@ def about_values(name: str, rows: pl.DataFrame) -> list[Finding]:
     ----------
     rows
         One row a line that has a time: ``line, duration_s, version, pue, cpu_j, gpu_j, ram_j, total_j, gpu_there,
-        threads, machine_mode, emissions_kg, rate`` (as the file has them, energies with PUE taken out).
+        threads, machine_mode, ram_power, emissions_kg, rate`` (as the file has them, energies with PUE taken out).
     """
-    return [
+    rows = rows.with_columns(measured_share=emissions_model.measured_share(POWER_WITH_PUE_FROM))
+    told = [
         f
         for f in (
             _negative(name, rows), _unmeasured(name, rows), _kilowatts(name, rows), _rate(name, rows),
@@ -77,6 +79,7 @@ def about_values(name: str, rows: pl.DataFrame) -> list[Finding]:
         )
         if f is not None
     ]  # fmt: skip
+    return [*told, *emissions_model.about(name, rows)]
 
 
 def about_runs(name: str, rows: pl.DataFrame, runs: pl.DataFrame) -> list[Finding]:
@@ -158,14 +161,14 @@ def _unmeasured(name: str, rows: pl.DataFrame) -> Finding | None:
     return Finding(
         "not-measured", Severity.WARNING, name,
         f"The energy is exactly 0 although the run took time ({told} of {ran.height} rows): the tracker could not "
-        "measure, so the zeros are set "
-        "aside, and a total of such a row lacks those parts.",
+        "measure, so the zeros are set aside. A total that lacks the processor or the GPU is none, and is set aside as well.",
         {"rows": ran.height, **{k: v for k, v in zero.items() if v}},
     )  # fmt: skip
 
 
 def _kilowatts(name: str, rows: pl.DataFrame) -> Finding | None:
-    watts = pl.col("cpu_j") / pl.col("duration_s")
+    # A tracker that slept has a low mean and a right power.
+    watts = pl.col("cpu_j") / pl.col("duration_s") / pl.col("measured_share").clip(upper_bound=1.0).fill_null(1.0)
     low = rows.filter((pl.col("cpu_j") > 0) & (pl.col("duration_s") > 0) & pl.col("machine_mode")).with_columns(
         watts=watts
     )

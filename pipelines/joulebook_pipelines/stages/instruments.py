@@ -9,6 +9,12 @@ from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
+HALF_INSIDE = 0.5
+"""Share of its own length, or of the run's, that some reading of a channel must have inside of the run."""
+
+LEAST_ZONE_S = 600.0
+"""No two zones are nearer to each other [s]."""
+
 FAMILY_OF = {a.name: a.family for a in ADAPTERS}
 
 
@@ -27,7 +33,12 @@ def _work(context: Context) -> Numbers:
 
 
 def _of_run(seen: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Return the channels of the run's host; a host that only meters know belongs to every run."""
+    """Return the channels of the run's host; a host that only meters know belongs to every run.
+
+    A channel of which no reading lies in the run by half speaks of the time beside it: stamps of whole seconds let the row
+    of one run reach into the next.
+    """
+    seen = seen.filter(pl.col("inside_ratio") >= HALF_INSIDE)
     if run.devices:
         board = pl.col("scope") == "board"
         seen = seen.filter(~board | pl.col("device").is_in(run.devices))
@@ -52,11 +63,12 @@ def _nothing_found(context: Context, run: Run) -> list[Finding]:
         for s, e in zip(spans["start_utc"], spans["end_utc"], strict=True)
     ]
     nearest_s = min(distances, key=abs)
+    hours = " If that is about a whole number of hours, a timezone in study.toml is wrong."
+    near = " What was read around it speaks of the time beside it."
     return [Finding(
         "no-readings-in-run", Severity.ERROR, run.run_id,
         f"No reading falls into the run ({run.start_utc:%Y-%m-%d %H:%M:%S} to {run.end_utc:%H:%M:%S} UTC); the nearest readings are "
-        f"{abs(nearest_s):.0f} s {'after' if nearest_s > 0 else 'before'} it. If that is about a whole number of hours, a timezone "
-        "in study.toml is wrong.",
+        f"{abs(nearest_s):.0f} s {'after' if nearest_s > 0 else 'before'} it.{hours if abs(nearest_s) >= LEAST_ZONE_S else near}",
         {"distance_s": nearest_s},
     )]  # fmt: skip
 
