@@ -11,7 +11,7 @@ from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
 from joulebook_pipelines.logs.contract import Channel
 
-WITHOUT_POWER, NO_SUCH_TIME = "device-without-power", "no-such-time"
+WITHOUT_POWER, NO_SUCH_TIME, ZERO_DURATION = "device-without-power", "no-such-time", "zero-duration"
 
 _POWER_COLUMN = re.compile(r"(?i)pow|pwr|watt|energy|consum|totec|leistung|\[\w?w\]|\(\w?w\)")
 """Titles of columns that hold power or energy."""
@@ -126,12 +126,12 @@ def _untimed(name: str, rejects: pl.DataFrame, zone: str) -> list[Finding]:
 
 
 def _momentary(name: str, rejects: pl.DataFrame) -> list[Finding]:
-    mine = rejects.filter(pl.col("rule") == "zero-duration").sort("first_line")
+    mine = rejects.filter(pl.col("rule") == ZERO_DURATION).sort("first_line")
     if mine.is_empty():
         return []
     rows, line = max(mine["n"].to_list()), int(mine["first_line"][0])
     return [Finding(
-        "zero-duration", Severity.WARNING, name,
+        ZERO_DURATION, Severity.WARNING, name,
         f"{counted(rows, 'row')} set aside: {'it lasts' if rows == 1 else 'they last'} no time (duration 0, first line {line}), so there "
         "is no power to give and no run: too short for the tracker, or for its clock.",
         {"rows": rows, "line": line},

@@ -22,7 +22,7 @@ COARSE_SHARE = 0.05
 
 ABOVE_LIMIT = "above-power-limit"
 
-OF_ALL = frozenset({ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME})
+OF_ALL = frozenset({ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME, source_doubts.ZERO_DURATION})
 """The findings that are made over all rows of a source, however often it grew."""
 
 Progress = Callable[[str, int], None]
