@@ -45,7 +45,7 @@ def _header(head: Head) -> tuple[str, list[str]] | None:
         return None
     for separator in _SEPARATORS:
         titles = dialect.split_line(line, separator)
-        if run_titles.is_run_table(titles):
+        if run_titles.is_run_table(titles, rows_named=run_rows.are_named(head, separator, len(titles))):
             return separator, titles
     return None
 

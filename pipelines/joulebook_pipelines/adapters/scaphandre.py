@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, table
+from joulebook_pipelines.logs import rapl, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 
 _MICROWATT_W = 1e-6
@@ -17,7 +18,7 @@ _MICROWATT_W = 1e-6
 
 def _sniff(head: Head) -> bool:
     start = head.text[:4000].replace(" ", "").replace("\n", "")
-    return start.startswith(("[{", "{")) and '"host":{' in start and '"consumption"' in start and (
+    return start.startswith(("[{", "{")) and re.search(r'"host":[{\d]', start) is not None and '"consumption"' in start and (
         '"sockets"' in head.text or '"consumers"' in head.text
     )  # fmt: skip
 
@@ -52,14 +53,16 @@ def _parse(log: Log) -> Iterator[Part]:
     rejects: list[tuple[int, str | None, str, str, str]] = []
     channels: dict[str, Channel] = {}
     lines = sum(b.count for b in log.blocks())
-    for line, report in _documents(log):
+    early = untimed.Steps(log) if re.search(r'"host"\s*:\s*\d', log.head.text[:4000]) else None
+    for line, told in _documents(log):
+        report = _timed(told, early)
         if not isinstance(report, dict) or not isinstance(report.get("host"), dict):
             rejects.append((line, None, "", "not-a-report", str(report)[: table.LONGEST_RAW]))
             continue
         for channel, at, watts in _powers(report):
             channels.setdefault(channel.device, channel)
             power, stamp = _number(watts), _number(at)
-            if stamp is None or not 946_684_800 <= stamp < 4_102_444_800:
+            if stamp is None or not (early or 946_684_800 <= stamp < 4_102_444_800):
                 rejects.append((line, channel.device, "timestamp", "no-such-time", str(at)))
             elif power is None:
                 rejects.append((line, channel.device, "consumption", "not-a-number", str(watts)))
@@ -80,7 +83,17 @@ def _parse(log: Log) -> Iterator[Part]:
     bad = pl.DataFrame(rejects, schema=table.REJECT_SCHEMA, orient="row").unique(
         ["line", "device", "column_name"], maintain_order=True
     )
-    yield Part(lines=lines, readings=frame, rejects=bad, channels=tuple(channels.values()))
+    yield Part(
+        lines=lines, readings=frame, rejects=bad, channels=tuple(channels.values()),
+        findings=early.findings if early is not None else (),
+    )  # fmt: skip
+
+
+def _timed(report: Any, steps: untimed.Steps | None) -> Any:
+    """Return a report of the first releases, which held no times, with the time of its step; any other as it is."""
+    if steps is None or not isinstance(report, dict) or not isinstance(report.get("host"), int | float):
+        return report
+    return {**report, "host": {"consumption": report["host"], "timestamp": steps.next(1).to_physical()[0] / 1e6}}
 
 
 def _number(value: object) -> float | None:

@@ -19,7 +19,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 ADAPTER = Adapter(
     name="step-lines",
-    title="text logs of torchtitan, DeepSpeed, NeMo, fairseq, nanoGPT, llm.c, Darknet, TF object detection, own loops (lines of steps)",
+    title="text logs of torchtitan, DeepSpeed, NeMo, fairseq, nanoGPT, llm.c, verl, Darknet, TF object detection, own loops",
     yields="runs, steps with time, loss, batch size and learning rate",
     sniff=lambda head: step_lines.find(head) is not None,
     parse=_parse,

@@ -78,7 +78,8 @@ def _of_card(words: Sequence[str], unit: str) -> tuple[str, str, str] | None:
     if unit in _CLOCKS and told & _CLOCK_WORDS and not told & {"max", "min", "limit", "offset"}:
         quantity = "memory_clock_hz" if told & _MEMORY else "sm_clock_hz" if told & _COMPUTE else ""
     elif unit in _BYTES and told & _MEMORY and told & {"used", "usage"} and told <= _MEMORY | {"used", "usage", "gpu"}:
-        quantity = "memory_used_bytes"
+        # A usage of memory is that of the machine as often as that of a card.
+        quantity = "memory_used_bytes" if "used" in told or told & {"gpu", "vram", "fb", "hbm"} else ""
     elif unit in _DEGREES and told & {"temp", "temperature"} and told & _MEMORY and told & {"gpu", "hbm", "vram"}:
         quantity = "memory_temperature_c"
     elif unit == "rpm" and "fan" in told:

@@ -81,6 +81,21 @@ def _of_intervals(found: Understood) -> bool:
     return found.layout.label is not None and any(re.search(r"(?i)interval|period", t) for t in titles)
 
 
+def _without_energies(log: Log, found: Understood) -> Understood:
+    """Return the form without the energies of intervals whose length nobody knows; the power beside them is read."""
+    left = [f.header for f in found.layout.fields if f.quantity == "energy_j"]
+    groups = tuple(
+        replace(g, fields=tuple(f for f in g.fields if f.quantity != "energy_j")) for g in found.layout.groups
+    )
+    layout = replace(found.layout, groups=tuple(g for g in groups if g.fields))
+    finding = Finding(
+        "energies-not-read", Severity.WARNING, log.name,
+        f"{', '.join(map(repr, left))} falls too often for a register (two counters in turn?), and the stamps keep no common step, so as "
+        "energies of intervals they have no known length: they were not read, the power beside them was.", {"columns": left},
+    )  # fmt: skip
+    return replace(found, layout=layout, findings=(*found.findings, finding))
+
+
 def _with_spans(log: Log, found: Understood, utc: pl.Series, naive: pl.Series, text: pl.Series) -> Understood:
     """Find the length of spans where the table gives values of spans."""
     layout, options = found.layout, log.options
@@ -99,6 +114,8 @@ def _with_spans(log: Log, found: Understood, utc: pl.Series, naive: pl.Series, t
     local_s = None if found.form.aware else meter_energy.interval_s(naive.dt.replace_time_zone("UTC"))
     days = local_s == DAY_S and options.distance_s is None and label != "end"
     span_s = options.distance_s or (DAY_S if days else meter_energy.interval_s(utc))
+    if span_s is None and not options.columns and any(f.quantity == "power_w" for f in layout.fields):
+        return _with_spans(log, _without_energies(log, found), utc, naive, text)
     if span_s is None:
         raise LogRefusedError(
             f"{log.name}: the stamps keep no common step, so how long each interval is cannot be told; add period_s, "

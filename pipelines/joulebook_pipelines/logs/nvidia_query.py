@@ -34,6 +34,10 @@ _HOST = ("hostname", "host", "node", "nodename", "node_name", "server", "machine
 _HEADERLESS = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3},(?: |.*(?:NVIDIA|GeForce|Tesla|Quadro))")
 
 
+_OWN_TIME = re.compile(r"^\W*(?:time|datetime|date|elapsed|elapsed_s|ts|epoch)\W*,")
+"""A script put a time of its own in front of NVIDIA's names: that is a table like any other."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """The columns of one header: names for the split, and which of them mean what."""
@@ -76,7 +80,10 @@ def is_header(line: str) -> bool:
 
 def sniff(head: Head) -> bool:
     """Tell whether a file has such a header of several columns, or looks like such a table without one."""
-    return any("," in line and is_header(line) for line in head.lines[:200]) or bool(_HEADERLESS.match(head.lines[0]))
+    header = next((line for line in head.lines[:200] if "," in line and is_header(line)), None)
+    if header is not None:
+        return not _OWN_TIME.search(header.lower()) or "timestamp" in header.lower()
+    return bool(_HEADERLESS.match(head.lines[0]))
 
 
 def from_header(line: str, name: str) -> Layout:

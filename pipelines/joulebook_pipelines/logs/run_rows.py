@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, relative, stamps
-from joulebook_pipelines.logs.contract import Log, LogRefusedError
+from joulebook_pipelines.logs import cells, dialect, relative, stamps
+from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 from joulebook_pipelines.logs.run_titles import Columns
 
 LONGEST_RUN_S = 3.2e8
@@ -26,6 +26,18 @@ _AGREE = 0.95
 _LIMIT = re.compile(r"(?i)(?:.*\.)?power[_ ](?:limit|cap)(?![a-z])")
 
 _SLACK_S = 0.05
+
+
+_NAME = re.compile(r"[A-Za-z_][\w .+()/-]*$")
+"""What a run is called: it begins with a letter, as no number and no time does."""
+
+
+def are_named(head: Head, separator: str, count: int) -> bool:
+    """Tell whether each row begins with a name of its own, and no number or time."""
+    lines = [line for line in head.lines[1:] if line.strip()]
+    rows = [dialect.split_line(line, separator) for line in (lines if head.complete else lines[:-1])]
+    names = [r[0].strip('" ') for r in rows if len(r) == count]
+    return len(names) > 1 and len(set(names)) == len(names) == len(rows) and all(map(_NAME.match, names))
 
 
 def times(log: Log, raw: pl.DataFrame, found: Columns) -> tuple[pl.DataFrame, tuple[Finding, ...]]:

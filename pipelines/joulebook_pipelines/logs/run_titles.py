@@ -159,8 +159,14 @@ def _apply(found: Columns, said: Mapping[str, str]) -> None:
     found.spent = named or found.spent
 
 
-def is_run_table(titles: Sequence[str]) -> bool:
-    """Tell whether a header makes a table of runs, and not a log of readings or of training steps."""
+def is_run_table(titles: Sequence[str], *, rows_named: bool = False) -> bool:
+    """Tell whether a header makes a table of runs, and not a log of readings or of training steps.
+
+    Parameters
+    ----------
+    rows_named
+        The first cell of each row is a name that no other row has; energies of such rows are those of runs.
+    """
     folded = {t.strip().lower() for t in titles}
     if (
         len(titles) < 3
@@ -181,13 +187,14 @@ def is_run_table(titles: Sequence[str]) -> bool:
     named = bool(roles & {"run", "batch_size", "phase", "done"}) or any(
         run_spent.plain(t).startswith(tuple(_KNOBS)) for t in titles
     )
+    energies = any(s.quantity == "energy_j" for s in found.spent)
+    named = named or (rows_named and energies)
     if not found.spent:
         return bool({"batch_size"} <= roles and any(t.startswith("target_") for t in folded) and untimed)
     if "duration" in roles:
         return (named and (untimed or bool(roles & {"start", "phase", "run"}))) or "start" in roles
     if {"start", "end"} <= roles:
         return named
-    energies = any(s.quantity == "energy_j" for s in found.spent)
     return untimed and (
         (named and "tokens_per_s" in roles) or (energies and (named or any(s.unit for s in found.spent)))
     )

@@ -98,6 +98,11 @@ FORMS = (
     Form("llm.c, its log file", r"^s:\d+ trl:", (
         ("step", "s", r"^s:(\d+)"), ("loss", "trl", rf"\btrl:{_NUMBER}"), ("learning_rate", "lr", rf"\blr:{_NUMBER}"),
     )),
+    Form("verl", r"\bstep:\d+ - .*\btiming_s/step:", (
+        ("end_utc", "time", STAMP), ("step", "step", r"\bstep:(\d+) - "), ("step_time_s", "timing_s/step", rf"\btiming_s/step:{_NUMBER}"),
+        ("learning_rate", "actor/lr", rf"\bactor/lr:{_NUMBER}"),
+        ("tokens", "perf/total_num_tokens", rf"\bperf/total_num_tokens:{_NUMBER}"),
+    )),
     Form("Darknet", r"^\s*\d+: \S+, \S+ avg(?: loss)?, [\d.]+ rate, [\d.]+ seconds, \d+ images", (
         ("step", "", r"^\s*(\d+):"), ("loss", "loss", rf"^\s*\d+: {_NUMBER}"), ("learning_rate", "rate", r"([\d.]+) rate,"),
         ("step_time_s", "seconds", r"([\d.]+) seconds,"),
