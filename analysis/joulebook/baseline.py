@@ -188,7 +188,7 @@ def mean(
     return Baseline(window_mean(usable, windows, found.of("stall")), windows, tuple(findings))
 
 
-def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
+def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None, use: pl.DataFrame | None = None) -> Baseline:
     """Return the power of the machine at rest, all devices together.
 
     Parameters
@@ -197,6 +197,8 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
         Power frame of the whole log: ``device``, ``ts_utc``, ``power_w`` [W], perhaps ``utilization_ratio``.
     runs
         ``start_utc``, ``end_utc`` of the runs; without it work is told from rest by power alone.
+    use
+        ``ts_utc``, ``utilization_ratio`` of the boards behind it. Default: that of the power frame.
 
     Returns
     -------
@@ -221,7 +223,7 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> Baseline:
     series = totals.series(power)
     if series.height < MIN_READINGS:
         return _no_idle(f"only {counted(series.height, 'reading')}", quiet.EMPTY, series.height)
-    rows = quiet.stretches(series, runs=runs)
+    rows = quiet.stretches(series, runs=runs, use=use)
     if not rows.height:
         return _no_idle("the log holds no quiet time outside of runs", rows, series.height)
     if not rows["used"].any():

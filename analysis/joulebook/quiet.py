@@ -24,6 +24,12 @@ GUARD_S: Final = 5.0
 LOAD_RATIO: Final = 0.6
 """Share of the run's mean power from which a stretch outside of runs is under load, not idle."""
 
+REST_RATIO: Final = 0.9
+"""The same share where utilisation says that the boards are at rest: what else a node draws may be most of its power."""
+
+WORK_UTILIZATION_RATIO: Final = 0.2
+"""Mean utilisation within runs from which it tells work from rest at all."""
+
 BUSY_UTILIZATION_RATIO: Final = 0.05
 """Mean utilisation from which a stretch is in use."""
 
@@ -110,7 +116,28 @@ def _load_w(series: pl.DataFrame, runs: pl.DataFrame) -> float:
     return value if isinstance(value, float) else float("inf")
 
 
-def stretches(series: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> pl.DataFrame:
+def _loaded(series: pl.DataFrame, rows: pl.DataFrame, runs: pl.DataFrame, use: pl.DataFrame) -> pl.Series:
+    """Return which stretches are under load: about as high as the runs, and nothing says that the boards rest."""
+    load_w = _load_w(series, runs)
+    high = rows["used"] & (rows["mean_w"] > LOAD_RATIO * load_w)
+    if not high.any():
+        return high
+    told = use.drop_nulls("utilization_ratio").sort("ts_utc")
+    if not _mean_use(told, runs) >= WORK_UTILIZATION_RATIO:
+        return high
+    rests = pl.Series([_mean_use(told, rows[k]) < BUSY_UTILIZATION_RATIO for k in range(rows.height)], dtype=pl.Boolean)
+    return high & ~(rests & (rows["mean_w"] < REST_RATIO * load_w))
+
+
+def _mean_use(told: pl.DataFrame, windows: pl.DataFrame) -> float:
+    """Return the mean utilisation within windows, not-a-number where it is not told."""
+    mean = told["utilization_ratio"].filter(pl.Series(totals.inside(told["ts_utc"], windows))).mean()
+    return mean if isinstance(mean, float) else float("nan")
+
+
+def stretches(
+    series: pl.DataFrame, *, runs: pl.DataFrame | None = None, use: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """Find the stretches in which the machine is at rest.
 
     Parameters
@@ -119,6 +146,8 @@ def stretches(series: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> pl.D
         Power of all devices together: ``ts_utc``, ``power_w`` [W], ``utilization_ratio``.
     runs
         ``start_utc``, ``end_utc`` of the runs; without it work is told from rest by power alone.
+    use
+        ``ts_utc``, ``utilization_ratio`` of the boards behind that power. Default: that of the series.
 
     Returns
     -------
@@ -144,8 +173,9 @@ def stretches(series: pl.DataFrame, *, runs: pl.DataFrame | None = None) -> pl.D
         raise ValueError(f"runs: start_utc and end_utc are needed; there are {', '.join(runs.columns)}")
     known = _found_runs(series) if runs is None else runs
     rows = pl.concat([EMPTY, *(_quiet(series, window) for window in _outside(series, known))])
-    loaded = pl.col("used") & (pl.col("mean_w") > LOAD_RATIO * _load_w(series, known))
-    rows = _drop(rows, loaded, "as high as the run: under load")
+    rows = _drop(
+        rows, pl.lit(_loaded(series, rows, known, series if use is None else use)), "as high as the run: under load"
+    )
     lowest = rows.filter("used")["mean_w"].min()
     if not isinstance(lowest, float):
         return rows

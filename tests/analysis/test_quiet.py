@@ -34,3 +34,17 @@ def test_time_beside_a_run_is_guarded():
 def test_no_time_outside_no_rows():
     runs = pl.DataFrame({"start_utc": [START], "end_utc": [START + timedelta(seconds=900)]})
     assert quiet.stretches(series([60, 500], [300, 300]), runs=runs).equals(quiet.EMPTY)
+
+
+def test_a_node_whose_boards_rest_is_at_rest_though_it_draws_most_of_what_it_draws_at_work():
+    runs = pl.DataFrame({"start_utc": [START + timedelta(seconds=300)], "end_utc": [START + timedelta(seconds=600)]})
+    node = series([330, 480, 330], [300, 300, 300])
+    boards = node.select("ts_utc", utilization_ratio=pl.Series(np.repeat([0.0, 0.95, 0.0], 300)))
+    assert quiet.stretches(node, runs=runs)["reason"].str.contains("under load").all()
+    assert quiet.stretches(node, runs=runs, use=boards)["used"].to_list() == [True, True]
+    # Boards at work outside of runs, and a column that is nought at work too, leave it under load.
+    for told in ([0.9, 0.95, 0.9], [0.0, 0.0, 0.0]):
+        use = boards.with_columns(utilization_ratio=pl.Series(np.repeat(told, 300)))
+        assert not quiet.stretches(node, runs=runs, use=use)["used"].any()
+    # As high as the run: whatever it is, it is no rest.
+    assert not quiet.stretches(series([470, 480, 470], [300, 300, 300]), runs=runs, use=boards)["used"].any()

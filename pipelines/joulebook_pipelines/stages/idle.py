@@ -15,12 +15,18 @@ from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, sid
 
 LEAST_READINGS = 60
 
+WITH_BOARDS = ("components", "node")
+"""Scopes that hold the boards of one host and do not tell how much these are in use."""
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     runs = context.runs()
     measured = sorted({(r.host, s) for r in runs for s in context.scopes(r.run_id)})
-    found_there = side_by_side(partial(_baseline, context.whole(s), h, runs, context.study.idles) for h, s in measured)
+    found_there = side_by_side(
+        partial(_baseline, _of(context.whole(s), h), h, runs, context.study.idles, _use(context, measured, h, s))
+        for h, s in measured
+    )
     for (host, scope), found in zip(measured, found_there, strict=True):
         for run in runs:
             if run.host == host and scope in context.scopes(run.run_id):
@@ -29,10 +35,22 @@ def _work(context: Context) -> Numbers:
     return numbers
 
 
-def _baseline(power: pl.DataFrame, host: str, runs: list[Run], idles: Sequence[Idle]) -> baseline.Baseline:
+def _of(power: pl.DataFrame, host: str) -> pl.DataFrame:
+    """Return the readings of a host, where they are of several."""
+    several = "host" in power.columns and power["host"].n_unique() > 1
+    return power.filter(pl.col("host") == host) if several else power
+
+
+def _use(context: Context, measured: Sequence[tuple[str, str]], host: str, scope: str) -> pl.DataFrame | None:
+    """Return the readings of the boards inside a scope: their utilisation tells work from rest."""
+    inside = scope in WITH_BOARDS and (host, "board") in measured
+    return _of(context.whole("board"), host) if inside else None
+
+
+def _baseline(
+    power: pl.DataFrame, host: str, runs: list[Run], idles: Sequence[Idle], use: pl.DataFrame | None
+) -> baseline.Baseline:
     """Return the idle power: of the stretches that study.toml names, else of quiet time outside of runs."""
-    if "host" in power.columns and power["host"].n_unique() > 1:
-        power = power.filter(pl.col("host") == host)
     if power.height < LEAST_READINGS:
         return baseline.Baseline(Estimate.refused("too few readings to look for quiet time", unit="W"), power.head(0))
     named = [i for i in idles if (i.host or host) == host]
@@ -42,7 +60,7 @@ def _baseline(power: pl.DataFrame, host: str, runs: list[Run], idles: Sequence[I
         return baseline.Baseline(baseline.window_mean(totals.series(power), windows), windows)
     mine = [r for r in runs if r.host == host]
     spans = pl.DataFrame({"start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine]})
-    return baseline.idle(power, runs=spans)
+    return baseline.idle(power, runs=spans, use=use)
 
 
 def _named(finding: Finding, host: str, scope: str) -> Finding:
