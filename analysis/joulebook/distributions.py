@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy import special
 
 
@@ -86,3 +87,19 @@ def f_tail(value: Any, dof: float, error_dof: float) -> Any:
     0.05
     """
     return special.fdtrc(dof, error_dof, value)
+
+
+def among_many(p_values: Any) -> Any:
+    """Return p-values corrected for their number: the share of false discoveries (Benjamini and Hochberg 1995).
+
+    Examples
+    --------
+    >>> among_many(np.array([0.01, 0.04, 0.03, 0.5])).round(4).tolist()
+    [0.04, 0.0533, 0.0533, 0.5]
+    """
+    from_largest = np.argsort(p_values)[::-1]
+    corrected = np.empty(len(p_values))
+    corrected[from_largest] = np.minimum.accumulate(
+        p_values[from_largest] * len(p_values) / np.arange(len(p_values), 0, -1)
+    )
+    return np.minimum(corrected, 1.0)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-import scipy
 
 from joulebook import distributions, iso_weeks
 from joulebook.findings import Finding, Severity
@@ -298,7 +297,7 @@ def _p_values(rows: pl.DataFrame) -> pl.Series:
     p = 2 * distributions.student_tail(np.minimum(t, np.finfo(np.float64).max), dof[tested])
     found = np.full(rows.height, np.nan)
     if p.size:
-        found[tested] = scipy.stats.false_discovery_control(p)
+        found[tested] = distributions.among_many(p)
     return pl.Series("p_value", found).fill_nan(None)
 
 

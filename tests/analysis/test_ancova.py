@@ -91,6 +91,13 @@ def test_runs_that_repeat_to_the_digit() -> None:
     assert other is not None and other.p_value == 0
 
 
+@given(st.integers(0, 2**32), st.lists(st.integers(3, 9), min_size=3, max_size=6))
+def test_variants_are_held_to_scatter_alike_as_bartlett_says(seed: int, sizes: list[int]) -> None:
+    rng = np.random.default_rng(seed)
+    groups = [rng.normal(0, rng.uniform(0.5, 3), n) for n in sizes]
+    assert ancova._chance_of_spreads(groups) == pytest.approx(stats.bartlett(*groups).pvalue, rel=1e-9)
+
+
 def test_no_degree_of_freedom_is_no_contrast() -> None:
     assert ancova.contrast(runs([0.1], [0.2]), "a", "b", design=Design()) is None
     assert ancova.contrast(runs([0.1, 0.2], []), "a", "b", design=Design()) is None

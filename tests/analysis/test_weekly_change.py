@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from joulebook import iso_weeks, weekly_change, weekly_drift
+from joulebook import distributions, iso_weeks, weekly_change, weekly_drift
+
 
 WEEK = "2026-W47"
 BEFORE = iso_weeks.before(WEEK, 8)
@@ -213,3 +214,8 @@ def test_weeks_are_iso_weeks():
 def test_a_missing_column_is_named():
     with pytest.raises(ValueError, match="scope"):
         weekly_change.compare(frame({WEEK: [1.0]}).drop("scope"), week=WEEK)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_p_values_among_many_are_those_of_benjamini_and_hochberg(p):
+    assert distributions.among_many(np.array(p)) == pytest.approx(stats.false_discovery_control(p))
