@@ -10,10 +10,18 @@ import polars as pl
 from joulebook import align, schema, ticks
 from joulebook.align import Alignment
 from joulebook.findings import Finding, Severity
+from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.stages.context import Context, Numbers, Stage, side_by_side
 
 ASKED = ("ipmitool", "freeipmi", "redfish")
 """Readers of controllers that are asked for their last value: it may be as old as the time since they were asked last."""
+
+METERS = frozenset(a.name for a in ADAPTERS if a.family == "meter")
+
+_WIDE, _NARROW = ("node", "rack", "facility"), ("board", "package", "components")
+
+LEAST_APART_S = 0.5
+"""Half a second is what logs of one clock differ by through windows and polling [s]."""
 
 
 def _work(context: Context) -> Numbers:
@@ -31,7 +39,40 @@ def _work(context: Context) -> Numbers:
     for clock, found in zip(others, side_by_side(jobs), strict=True):
         rows.append(_row(found, clock, reference, numbers))
     store.replace("alignments", pl.DataFrame(rows, schema=schema.table("alignments").schema))
+    for clock in clocks:
+        numbers.find("", _shared(context, channels, clock))
     return numbers
+
+
+def _shared(context: Context, channels: pl.DataFrame, clock: str) -> list[Finding]:
+    """Say where a meter that is said to share a clock with the machine's own logs does not keep its time."""
+    mine = channels.filter(pl.col("clock") == clock)
+    wide = mine.filter(pl.col("scope").is_in(_WIDE) & pl.col("adapter").is_in(METERS))
+    narrow = mine.filter(pl.col("scope").is_in(_NARROW) & ~pl.col("source_id").is_in(wide["source_id"].implode()))
+    if wide.is_empty() or narrow.is_empty():
+        return []
+    meter, own = _signal(context, wide, clock), _signal(context, narrow, clock)
+    found = _estimate(meter, own, "meter")
+    steps = [
+        *wide["period_s"].drop_nulls(),
+        *narrow["period_s"].drop_nulls(),
+        *wide["window_s"].drop_nulls(),
+        LEAST_APART_S,
+    ]
+    apart_s = 2 * max(steps)
+    if found is None or found.status != "aligned":
+        return []
+    offset_s, lo_s, hi_s = found.offset_s, found.offset_lo, found.offset_hi
+    if offset_s is None or lo_s is None or hi_s is None or (lo_s <= apart_s and hi_s >= -apart_s):
+        return []
+    paths = context.store.table("sources").filter(pl.col("source_id").is_in(wide["source_id"].implode()))["path"]
+    side = "ahead of" if offset_s > 0 else "behind"
+    return [Finding(
+        "clocks-differ", Severity.WARNING, clock,
+        f"{', '.join(paths.head(3))} is said to be on the clock {clock}, but its power moves {abs(offset_s):.4g} s {side} that of the "
+        f"machine's own logs ({lo_s:.4g} to {hi_s:.4g} s): it has a clock of its own. Nothing is moved; give its "
+        '[[source]] clock = "meter" and it is aligned.', {"clock": clock, "offset_s": offset_s},
+    )]  # fmt: skip
 
 
 def _widest(channels: pl.DataFrame, clocks: list[str]) -> str:
