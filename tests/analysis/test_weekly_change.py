@@ -9,7 +9,6 @@ from scipy import stats
 
 from joulebook import distributions, iso_weeks, weekly_change, weekly_drift
 
-
 WEEK = "2026-W47"
 BEFORE = iso_weeks.before(WEEK, 8)
 
