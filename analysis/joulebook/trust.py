@@ -139,7 +139,8 @@ def judge(power_w: npt.ArrayLike, *, subject: str) -> Trust:
     spike &= ~stuck
     findings = []
     if stuck.any():
-        text = f"{int(stuck.sum())} readings repeat one value: the sensor or its export is stuck; they are left out."
+        text = f"{int(stuck.sum())} readings repeat one value: the sensor or its export is stuck. They are in no baseline, level or "
+        text += "scatter; an energy from them is only as good as that value."
         findings.append(Finding("stuck-sensor", Severity.WARNING, subject, text, {"readings": int(stuck.sum())}))
     if zero.any():
         text = f"{int(zero.sum())} readings are zero or less, which no powered device draws; they count as missing."

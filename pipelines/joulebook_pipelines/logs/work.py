@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, stamps, step_names, table
+from joulebook_pipelines.logs import cells, stamps, step_names, step_ranks, table
 from joulebook_pipelines.logs.contract import Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -109,6 +109,8 @@ class Steps:
         self._clock = clock_of(log, form) if form else None
         self._told: list[pl.DataFrame] = []
         self._cumulative = False
+        self._processes = 1
+        self._extra: pl.DataFrame | None = None
 
     def add(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Take in a block and return its rejects.
@@ -175,6 +177,8 @@ class Steps:
         told = pl.concat(self._told)
         if self._form is None:
             told = _joined(told)
+        else:
+            told, self._extra, self._processes = step_ranks.once(told)
         seen = pl.col("tokens_seen")
         from_start = pl.when(pl.col("step") <= 1).then(seen)  # the first step is all that was seen
         before = seen.forward_fill().shift(1).over("run_id")
@@ -254,6 +258,9 @@ class Steps:
     def part(self, *doubts: Finding) -> Part:
         """Return everything that is known at the end of the log."""
         readings, rejects, channels = self.readings()
+        if self._extra is not None and self._extra.height:
+            lines = self._extra.select("line", raw=pl.col("step").cast(pl.Int64).cast(pl.String))
+            rejects = pl.concat([rejects, table.whole_lines(lines, "step-of-another-rank")])
         return Part(
             readings=readings, rejects=rejects, channels=channels, runs=self.runs(), steps=self.steps(),
             findings=(*doubts, *self.findings()),
@@ -269,6 +276,8 @@ class Steps:
                 "run-named-after-file", Severity.NOTE, self._log.name,
                 f"The log names no run; its steps belong to the run {run_of(self._log)!r}, after the file's name.",
             ))  # fmt: skip
+        if self._processes > 1:
+            found.append(step_ranks.told(self._log.name, self._processes))
         if self._cumulative:
             found.append(Finding(
                 "tokens-count-from-start", Severity.NOTE, self._log.name,
