@@ -96,10 +96,13 @@ def test_jobs_side_by_side_are_set_against_the_node_with_all_of_its_boards(analy
     boards = "".join(f"2026/03/03 09:{at}, {card}, 100.00 W\n" for at in seconds for card in (0, 1))
     meter = "".join(f"2026-03-03T09:{at}Z,1000.0\n" for at in seconds)
     files = {"gpu.csv": f"timestamp, index, power.draw [W]\n{boards}", "meter.csv": f"timestamp,power_w\n{meter}"}
-    _, findings = analysed(files, general=f'timezone = "UTC"\n{SHARED}', each={"meter.csv": 'scope = "node"'})
+    results, findings = analysed(files, general=f'timezone = "UTC"\n{SHARED}', each={"meter.csv": 'scope = "node"'})
     found = findings.filter(code="residual-implausible")
     shares = [json.loads(e)["share_ratio"] for e in found["evidence"]]
     assert shares == pytest.approx([0.8, 0.8])
+    rest = results.filter(metric="residual_power_w").sort("run_id")
+    assert rest["value"].to_list() == [None, None]
+    assert [reason.split()[0] for reason in rest["reason"]] == ["gpu:1", "gpu:0"]
 
 
 def test_phases_of_a_table_have_the_energies_that_it_gives(analysed):

@@ -80,7 +80,10 @@ def bar(source: Source, budget: Budget, run: str) -> Picture | None:
     rows = rows or [(scope or "", float(whole["value"]), look.BLUE)]
     site = source.result(run, "facility", "facility_energy_j")
     site_j = site["value"] if site else None
+    left = source.result(run, scope or "", "residual_power_w")
     total, rest = scope or "", f"rest of the {scope}"
+    if left is not None and left["value"] is None:
+        rest = f"other cards, {rest}"
     if site_j is not None and site_j > whole["value"]:
         if inside:
             rows.append((rest, whole["value"] - sum(r[1] for r in rows), look.GREY))
