@@ -105,3 +105,64 @@ def test_seconds_that_start_again_are_refused_with_their_place(store: Store, tmp
     readings, _, codes = taken(store, tmp_path, text)
     assert readings.height == 0
     assert any("after 4 comes 0 (row 6)" in c for c in codes)
+
+
+@pytest.mark.parametrize(
+    ("counter", "before_kwh", "after_kwh"),
+    [([5.1, 5.2, 5.3, 0.0, 0.1, 0.2], 0.2, 0.2), ([99999.5, 99999.7, 99999.9, 0.1, 0.3], 0.4, 0.2)],
+    ids=["reset by an outage", "five digits wrapped"],
+)
+def test_a_register_that_starts_again_is_no_row_of_intervals(
+    store: Store, tmp_path: Path, counter: list[float], before_kwh: float, after_kwh: float
+) -> None:
+    text = "timestamp,energy_kwh\n" + "".join(f"2026-03-02T1{i}:00:00Z,{w}\n" for i, w in enumerate(counter))
+    readings, _, _ = taken(store, tmp_path, text)
+    kwh = readings["energy_counter_j"] / 3.6e6
+    assert kwh[2] - kwh[0] == pytest.approx(before_kwh)
+    assert kwh[-1] - kwh[3] == pytest.approx(after_kwh)
+
+
+def test_energies_that_fall_to_nothing_once_stay_intervals(store: Store, tmp_path: Path) -> None:
+    text = "timestamp,energy_kwh\n" + "".join(
+        f"2026-03-02T1{i}:00:00Z,{w}\n" for i, w in enumerate([0.4, 0.9, 1.6, 0.0, 0.3, 0.8])
+    )
+    readings, _, _ = taken(store, tmp_path, text)
+    assert readings["energy_j"].sum() == pytest.approx(4.0 * 3.6e6)
+
+
+def test_no_power_while_the_counter_goes_on_is_told(store: Store, tmp_path: Path) -> None:
+    rows = [(600, 0), (600, 10), (0, 20), (0, 30), (600, 40), (600, 50)]
+    text = "timestamp,power_w,energy_wh\n" + "".join(
+        f"2026-03-02T10:0{i}:00Z,{w},{1000 + j}\n" for i, (w, j) in enumerate(rows)
+    )
+    assert "zero-power-counter-runs" in taken(store, tmp_path, text)[2]
+
+
+def test_a_log_of_all_bits_set_is_no_power(store: Store, tmp_path: Path) -> None:
+    text = "timestamp,power_w\n" + "".join(f"2026-03-02T10:00:{i:02d}Z,65.535\n" for i in range(12))
+    assert "error-code-only" in taken(store, tmp_path, text)[2]
+
+
+def test_a_counter_that_falls_beside_a_power_is_told(store: Store, tmp_path: Path) -> None:
+    kwh = (12.2, 12.3, 12.4, 12.1, 12.2, 12.3)
+    text = "timestamp,power_w,energy_kwh\n" + "".join(
+        f"2026-03-02T10:{10 * i:02d}:00Z,600,{k}\n" for i, k in enumerate(kwh)
+    )
+    readings, _, codes = taken(store, tmp_path, text)
+    assert readings["power_w"].sum() == 3600.0
+    assert "counter-fell" in codes
+
+
+def test_phases_of_a_shelly_lie_inside_its_total(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "em.jsonl"
+    said = (
+        '"a_act_power":100.0,"b_act_power":200.0,"c_act_power":300.0,"total_act_power":600.0,"total_aprt_power":700.0'
+    )
+    path.write_text("".join(f'{{"ts":{1772445600 + 60 * i},{said}}}\n' for i in range(3)))
+    ingest.ingest((ingest.SourceFile(path, path.name, "meter", options=BERLIN),), store)
+    scopes = dict(store.table("channels").select("device", "scope").rows())
+    assert {d: scopes[d] for d in ("node", "phase:a", "phase:b", "phase:c")} == {
+        "node": "node", "phase:a": "part", "phase:b": "part", "phase:c": "part",
+    }  # fmt: skip
+    total = store.table("readings").filter(pl.col("device") == "node")["power_w"]
+    assert total.to_list() == [600.0] * 3

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
+from joulebook.wording import counted
 from joulebook_pipelines.logs.contract import Part
 from joulebook_pipelines.logs.electrical import Electrical
 from joulebook_pipelines.logs.meter_columns import Layout
@@ -37,6 +38,8 @@ class Balance:
     counts: int = 0
     readings: int = 0
     negative: int = 0
+    zeros: int = 0
+    drops: int = 0
 
     def add(self, readings: pl.DataFrame) -> None:
         """Take in readings of the device, in order of lines."""
@@ -54,8 +57,14 @@ class Balance:
             before = pl.DataFrame({"us": [self.last_us], "w": [self.last_w], "j": [self.last_j]}, schema=rows.schema)
             rows = pl.concat([before, rows])
         steps = rows.select(
-            s=pl.col("us").diff() / 1e6, w=(pl.col("w") + pl.col("w").shift(1)) / 2, j=pl.col("j").diff()
-        ).filter(pl.col("s").is_between(0, LONGEST_STEP_S) & (pl.col("j") >= 0))
+            s=pl.col("us").diff() / 1e6,
+            w=(pl.col("w") + pl.col("w").shift(1)) / 2,
+            j=pl.col("j").diff(),
+            off=(pl.col("w") == 0) & (pl.col("w").shift(1) == 0),
+        ).filter(pl.col("s") >= 0)
+        self.drops += int((steps["j"] < 0).sum())
+        steps = steps.filter((pl.col("s") <= LONGEST_STEP_S) & (pl.col("j") >= 0))
+        self.zeros += int((steps["off"] & (steps["j"] > 0)).sum())
         self.power_j += float((steps["s"] * steps["w"]).sum())
         self.counter_j += float(steps["j"].sum())
         self.counts += int((steps["j"] > 0).sum())
@@ -159,6 +168,19 @@ class Checks:
                 f"round, or power is fed "
                 "in. They are kept as read; if it only consumes, add sign = -1 to this "
                 "[[source]].", {"readings": balance.readings},
+            ))  # fmt: skip
+        if balance.drops:
+            found.append(Finding(
+                "counter-fell", Severity.NOTE, f"{self.name}: {device}",
+                f"Counter of {device} falls {counted(balance.drops, 'time')}: it was reset, or went back to what was saved last when the "
+                "meter lost power. The energy is made from the power; the counter alone would lack what it lost.",
+                {"falls": balance.drops},
+            ))  # fmt: skip
+        if balance.zeros:
+            found.append(Finding(
+                "zero-power-counter-runs", Severity.WARNING, f"{self.name}: {device}",
+                f"In {balance.zeros} steps {device} shows 0 W while its counter goes on: the power was not read there, and its energy is "
+                "too low. Take the counter: name only it, columns = { time = …, energy_counter_j = … }.", {"steps": balance.zeros},
             ))  # fmt: skip
         if balance.counts >= LEAST_COUNTS and balance.power_j > 0 and balance.counter_j > 0:
             ratio = balance.power_j / balance.counter_j

@@ -16,6 +16,12 @@ SAME_STEP_SHARE = 0.8
 """From this share of equal steps on, the step is the interval and a longer one is a hole."""
 
 
+NEAR_ZERO_SHARE = 0.05
+"""A register that starts again falls to less than this share of what it read before."""
+
+SMALL_STEPS = 4.0
+"""A register reads at least so many of its steps before it is taken for one by its fall alone."""
+
 _BARE = re.compile(r"(?:energy)?[\s_,]*[\[(]?(?:k?wh)?[\])]?")
 """A title that says no more than that the column is an energy, and in which unit."""
 
@@ -57,13 +63,25 @@ def counting(values: pl.Series, stamps: pl.Series, title_says: str, *, beside_po
     if len(known) < 3:
         return ""
     rises = int((steps > 0).sum())
-    if beside_power and rises:
+    if (beside_power and rises) or (falls and _starts_again(known)):
         return "counter"
     first, climbed = float(known[0]), float(known[-1]) - float(known[0])
     if rises > 50 or (rises and climbed > 0 and first > 3.0 * climbed):
         # A meter that has run for long shows far more than it adds, and no load rises fifty times without a fall.
         return "counter" if not (_on_grid(stamps) and bare_title and rises <= 50) else _of_utility(known)
     return "interval" if _on_grid(stamps) and bare_title else ""
+
+
+def _starts_again(known: pl.Series) -> bool:
+    """Tell whether energies climb in small steps, fall to next to nothing and climb on: a register that was reset or wrapped."""
+    steps = known.diff()
+    falls = [int(i) for i in (steps < 0).fill_null(value=False).arg_true()]
+    before, after = known.gather([i - 1 for i in falls]), known.gather(falls)
+    climbs = steps.filter(steps > 0)
+    if falls[0] < LEAST_STEPS or climbs.is_empty() or not bool((after <= NEAR_ZERO_SHARE * before).all()):
+        return False
+    # Energies of intervals that happen to climb do so by shares of themselves.
+    return float(known[0]) > SMALL_STEPS * float(climbs.max())  # type: ignore[arg-type]
 
 
 def _of_utility(known: pl.Series) -> str:

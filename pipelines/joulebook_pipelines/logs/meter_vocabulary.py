@@ -21,9 +21,14 @@ TIME_UNITS = {
 """Units of a time axis in numbers, as titles write them."""
 
 OWN_UNITS = {
-    "apower": ("power_w", "W", ""), "act_power": ("power_w", "W", ""), "aenergy.total": ("energy_j", "Wh", "counter"),
+    "apower": ("power_w", "W", ""), "act_power": ("power_w", "W", ""), "total_act_power": ("power_w", "W", ""),
+    "a_act_power": ("power_w", "W", ""), "b_act_power": ("power_w", "W", ""), "c_act_power": ("power_w", "W", ""),
+    "aenergy.total": ("energy_j", "Wh", "counter"),
     "total_act_energy": ("energy_j", "Wh", "interval"), "power.draw": ("power_w", "W", ""),
     "power.draw.instant": ("power_w", "W", ""), "power.draw.average": ("power_w", "W", ""),
+    "total_aprt_power": ("apparent_power_va", "VA", ""), "a_aprt_power": ("apparent_power_va", "VA", ""),
+    "b_aprt_power": ("apparent_power_va", "VA", ""), "c_aprt_power": ("apparent_power_va", "VA", ""),
+    "aprt_power": ("apparent_power_va", "VA", ""),
 }  # fmt: skip
 """Titles that one tool alone writes, in a unit that its manual states: Shelly's interface, NVIDIA's ``power.draw``."""
 

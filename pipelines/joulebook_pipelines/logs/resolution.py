@@ -23,6 +23,9 @@ MOST_LEVELS = 4096
 """A sensor with more levels than this is not coarse."""
 
 
+ALL_BITS_W = (65.535, 655.35)
+"""65535 milliwatts and centiwatts; single ones may be real, a log of nothing else is not."""
+
 LAST_COUNT = 255
 """Management controllers keep a sensor in 8 bits."""
 
@@ -91,6 +94,12 @@ class Levels:
         levels, count = sorted(self.seen[device]), self.counts[device]
         if count < ENOUGH_READINGS or len(levels) > MOST_LEVELS or levels == [0.0]:
             return None
+        if len(levels) == 1 and levels[0] in ALL_BITS_W:
+            return Finding(
+                "error-code-only", Severity.WARNING, f"{name} {device}",
+                f"All {count} powers of {device} are {levels[0]:g} W, which is 16 bits set: the driver says that it cannot read this, not "
+                "a power. The energy of it means nothing; read another field.", {"device": device, "readings": count},
+            )  # fmt: skip
         if len(levels) == 1:
             return Finding(
                 "reading-never-changes", Severity.NOTE, f"{name} {device}",

@@ -159,13 +159,13 @@ def _without_span(store: Store) -> str:
     sources, codes = store.table("sources"), set(store.table("findings")["code"])
     if sources.is_empty():
         return "none of the files could be read. The errors say what each one lacks."
+    channels = store.table("channels")
+    if channels.is_empty() or not channels["n"].sum():
+        return "not one power or energy could be read; joulebook rejects lists why, cell by cell."
     if "scope-unknown" in codes:
         return (
             "nothing says what the readings cover. Add the scope that the error asks for; nothing else is in the way."
         )
-    channels = store.table("channels")
-    if channels.is_empty() or not channels["n"].sum():
-        return "not one power or energy could be read; joulebook rejects lists why, cell by cell."
     return (
         "nothing tells of runs, and no source holds power over a span of time (at most a single moment). Log power in a loop, or add "
         "the logs of the run."
