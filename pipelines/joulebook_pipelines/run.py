@@ -17,7 +17,7 @@ from joulebook_pipelines import __version__, ingest, stages
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.source_reader import Progress
 from joulebook_pipelines.stages.context import Context
-from joulebook_pipelines.store import Store, open_store
+from joulebook_pipelines.store import OtherVersionError, Store, open_store
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,21 @@ def fill(study: Study, out: Path, told: Told | None = None) -> Result:
     told = told or Told()
     out.mkdir(parents=True, exist_ok=True)
     path = out / "study.duckdb"
-    with open_store(path, read_only=False, memory_limit=study.general.memory_limit) as store:
+    with _of_this_version(path, study, told) as store:
         outcomes = ingest.ingest(sources_of(study), store, told.read)
         _remember_refusals(store, outcomes)
     return Result(out, path, tuple(outcomes), ())
+
+
+def _of_this_version(path: Path, study: Study, told: Told) -> Store:
+    """Open the store; one that another version made is replaced, since everything in it comes from the logs."""
+    limit = study.general.memory_limit
+    try:
+        return open_store(path, read_only=False, memory_limit=limit)
+    except OtherVersionError:
+        told.step("reading all logs again: another version made the store")
+        path.unlink()
+        return open_store(path, read_only=False, memory_limit=limit)
 
 
 def analyse(study: Study, out: Path, told: Told | None = None) -> Result:

@@ -35,6 +35,10 @@ class StoreError(Exception):
     """The store cannot be opened or is of another version; the message says what to do."""
 
 
+class OtherVersionError(StoreError):
+    """The store was made by another version of the project: it can be made again from the logs."""
+
+
 class Store(Questions):
     """A study's facts and results.
 
@@ -59,8 +63,8 @@ class Store(Questions):
             raise StoreError(f"{path}: cannot be opened: {str(error).splitlines()[0]}") from None
         if not is_of_this_version(self._con):
             self._con.close()
-            raise StoreError(
-                f"{path}: was made by another version; delete it and run the study again: the logs hold all of it"
+            raise OtherVersionError(
+                f"{path}: was made by another version; make it again from the logs with: joulebook run STUDY"
             )
         self._reading_columns: set[str] = set()
         self._answers = {}

@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -24,6 +25,16 @@ def _same(a, b):
 
 def _sources(folder):
     return tuple(SourceFile(p, p.name, "node", None, Options(timezone="UTC")) for p in sorted(folder.glob("*.csv")))
+
+
+def test_a_store_that_another_version_made_is_made_again(gpu_log, study_folder, tmp_path):
+    folder, out, said = study_folder({"a.csv": gpu_log(HOUR)}), tmp_path / "out", []
+    out.mkdir()
+    with duckdb.connect(str(out / "study.duckdb")) as old:
+        old.execute("create table reading_rows (source_id integer, line bigint, device varchar, ts_utc timestamptz)")
+    (outcome,) = run.fill(config.load(folder), out, run.Told(step=said.append)).outcomes
+    assert (outcome.status, outcome.readings) == ("read", len(HOUR))
+    assert said == ["reading all logs again: another version made the store"]
 
 
 def test_reading_again_changes_nothing_and_a_changed_file_is_read_anew(gpu_log, study_folder, tmp_path):
