@@ -59,7 +59,7 @@ def test_a_store_of_another_version_says_how_to_replace_it(tmp_path):
     with duckdb.connect(str(tmp_path / "study.duckdb")) as old:
         old.execute("create table reading_rows (source_id integer, line bigint, device varchar, ts_utc timestamptz)")
     for read_only in (True, False):
-        with pytest.raises(StoreError, match="another version; make it again .* joulebook run"):
+        with pytest.raises(StoreError, match=r"another version; make it again .* joulebook run"):
             open_store(tmp_path / "study.duckdb", read_only=read_only)
 
 
