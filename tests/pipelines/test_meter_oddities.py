@@ -166,3 +166,19 @@ def test_phases_of_a_shelly_lie_inside_its_total(store: Store, tmp_path: Path) -
     }  # fmt: skip
     total = store.table("readings").filter(pl.col("device") == "node")["power_w"]
     assert total.to_list() == [600.0] * 3
+
+
+def test_a_row_of_the_year_2106_is_set_aside(store: Store, tmp_path: Path) -> None:
+    stamps = [f"2026-03-02T10:00:{i}0Z" for i in range(3)] + ["2106-02-07T06:28:15Z", "2026-03-02T10:00:40Z"]
+    readings, rejects, codes = taken(store, tmp_path, "timestamp,power_w\n" + "".join(f"{t},400\n" for t in stamps))
+    assert readings.height == 4
+    assert rejects.filter(pl.col("rule") == "clock-not-set")["line"].to_list() == [5]
+    assert "clock-not-set" in codes
+
+
+def test_a_log_of_1970_says_that_its_clock_was_never_set(store: Store, tmp_path: Path) -> None:
+    text = "timestamp,power_w\n" + "".join(f"1970-01-01T00:0{i}:00Z,400\n" for i in range(4))
+    readings, _, codes = taken(store, tmp_path, text)
+    assert readings.height == 4
+    assert "clock-never-set" in codes
+    assert "clock-never-set" not in taken(store, tmp_path, "time_s,power_w\n0,400\n1,400\n2,400\n")[2]

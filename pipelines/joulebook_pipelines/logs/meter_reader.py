@@ -74,7 +74,10 @@ class Reader:
     def afterwards(self) -> tuple[Finding, ...]:
         """Return what only shows when all rows are read."""
         name = self.log.name
-        odd = [*self.headers.findings(name), *self.set_clock.findings(name)]
+        odd = [
+            *self.headers.findings(name),
+            *self.set_clock.findings(name, relative=self.found.form.pattern == "relative"),
+        ]
         return (*odd, *self.checks.findings(), *relative.repeated_hour(self.log, self.found.clock))
 
     def _quick(self, block: Block) -> Part | None:
