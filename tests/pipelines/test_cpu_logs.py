@@ -213,3 +213,17 @@ def test_events_are_read_behind_any_prefix_and_echoed_commands_are_none():
     assert found["line"].to_list() == [2] and found["key"].to_list() == ["run_start"]
     assert odd["line"].to_list() == [4]
     assert found.select(mllog.told(pl.col("metadata"), "step")).item() == "4"
+
+
+def test_scaphandre_without_rights_reads_no_zero_watts(tmp_path):
+    def report(second: int, microwatts: float) -> str:
+        at = T_MS / 1000 + second
+        return json.dumps({
+            "host": {"consumption": microwatts, "timestamp": at}, "consumers": [],
+            "sockets": [{"id": 0, "consumption": microwatts, "domains": [], "timestamp": at}],
+        })  # fmt: skip
+
+    dead = "[" + ",".join(report(2 * i, 0.0) for i in range(4)) + "]"
+    results, findings = analysed(tmp_path, "[study]\n", power__json=dead)
+    assert results.filter(pl.col("metric") == "energy_j").height == 0
+    assert "device-without-power" in set(findings["code"])

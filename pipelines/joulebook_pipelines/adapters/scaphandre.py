@@ -48,6 +48,9 @@ def _documents(log: Log) -> Iterator[tuple[int, Any]]:
         yield line, value
 
 
+_NEVER_ZERO = frozenset({"components", "package"})
+
+
 def _parse(log: Log) -> Iterator[Part]:
     rows: list[dict[str, object]] = []
     rejects: list[tuple[int, str | None, str, str, str]] = []
@@ -74,6 +77,14 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: no report of Scaphandre in it")
     frame = pl.DataFrame(rows, schema={"line": pl.Int64, "device": pl.String, "us": pl.Int64, "power_w": pl.Float64})
     frame = frame.unique(["device", "us"], keep="first", maintain_order=True)
+    whole = [d for d, c in channels.items() if c.scope in _NEVER_ZERO]
+    # Without the right to read the counters it reports nothing but zeros; a machine that runs draws something.
+    dead = pl.col("device").is_in(whole) & (pl.col("power_w") == 0)
+    rejects += [
+        (line, d, "consumption", "zero-power", "0")
+        for line, d in frame.filter(dead).select("line", "device").iter_rows()
+    ]
+    frame = frame.filter(~dead)
     step = pl.col("us").diff().over("device")
     # Each power is the mean since the report before; the first covers the usual step.
     span = pl.coalesce(pl.when(step > 0).then(step), step.filter(step > 0).median().over("device")) / 1e6
