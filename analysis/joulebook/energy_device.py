@@ -167,7 +167,7 @@ def _model(
         span = spans.fill_null(0.0).to_numpy()
         usual = ranks.median(span)
         step = stretches.median_step_s(stamp)
-        if step is None or step >= stretches.MOVING_MEAN_STEP * usual:
+        if step is None or step >= stretches.MOVING_MEAN_STEP * usual or not _overlap(stamp, span):
             return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
         rule = replace(rule, window_s=usual)
     lag = stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s)
@@ -178,6 +178,11 @@ def _model(
     if lag:
         named += f", stamps moved back {lag:.3g} s" if moved else f"; readings and window trail the load by {lag:.3g} s"
     return made, max(period_s or 0.0, rule.window_s), named
+
+
+def _overlap(stamp: Floats, span: Floats) -> bool:
+    """Tell whether spans reach into that of the reading before: each against its own step, as those of runs differ in length."""
+    return ranks.median(np.diff(stamp) - stretches.MOVING_MEAN_STEP * span[1:]) < 0
 
 
 def measure_counter(

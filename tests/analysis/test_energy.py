@@ -152,6 +152,13 @@ def test_moving_mean_is_joined_not_added():
     assert "moved back 0.5 s" in got.total.method
 
 
+def test_spans_of_runs_differ_in_length_and_are_no_moving_mean():
+    # A run of 6900 s at 150 W, 15 s of nothing, a run of 700 s at 80 W: each is its own energy, 1035 and 56 kJ.
+    runs = spans([(6900, 6900, 150), (7615, 700, 80)])
+    assert integrate(runs, 6915, 7615).total.value == pytest.approx(56_000)
+    assert integrate(runs, 0, 6900).total.value == pytest.approx(1_035_000)
+
+
 def test_readings_of_an_averaging_sensor_cover_the_whole_of_their_own_log():
     # 15, 16, 17, 18, 19 W a second apart: 15.5 + 16.5 + 17.5 + 18.5 = 68 J, whatever second each value speaks of.
     rows = [(t, 15.0 + t) for t in range(5)]
