@@ -158,7 +158,7 @@ def _whole(source: SourceFile, log: Log, adapter: Adapter, store: Store, progres
     taken = source_reader.take(log, adapter, store, source_id, tally.Tally(), progress)
     source_reader.settle(log, store, source_id, taken)
     store.insert("channels", source_reader.channel_rows(store, source_id, taken))
-    count, readings = taken.count, taken.count.readings - taken.gone.height
+    count, readings = taken.count, taken.count.readings - taken.gone.height - taken.strays
     row = {
         "source_id": source_id, "path": source.name, "sha256": digest.result()[0], "bytes": size, "adapter": adapter.name,
         "tool_version": taken.version, "host": source.options.host, "clock": source.clock, "timezone": source.options.timezone or "",
@@ -197,7 +197,7 @@ def _grown(
         # What was said of the first part counts its lines; the same words about both parts are those about neither.
         rows = finding_rows(taken.findings, stage="ingest", source_id=source_id)
         same = _of_lines(rows).equals(_of_lines(said))
-        if not same or not count.sorted or count.equal_stamps or set(taken.channels) - set(channels):
+        if not same or not count.sorted or count.equal_stamps or taken.strays or set(taken.channels) - set(channels):
             raise _ReadWholeError
         store.forget_rows("findings", source_id)
         store.insert("findings", rows)

@@ -25,6 +25,9 @@ ABOVE_LIMIT = "above-power-limit"
 OF_ALL = frozenset({ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME, source_doubts.ZERO_DURATION})
 """The findings that are made over all rows of a source, however often it grew."""
 
+MOST_DAYS_SURE = 366
+"""In a log that reaches no further no stamp can be a year from the rest."""
+
 Progress = Callable[[str, int], None]
 """Told the name of the file and the bytes that were read since the last call."""
 
@@ -39,6 +42,8 @@ class Taken:
         Some readings are over a span.
     gone
         Readings that stood twice and were set aside: ``line, device, same``.
+    strays
+        Readings that were set aside because their clock was not set.
     """
 
     count: tally.Tally
@@ -49,6 +54,7 @@ class Taken:
     findings: list[Finding] = field(default_factory=list)
     spans: bool = False
     gone: pl.DataFrame = field(default_factory=pl.DataFrame)
+    strays: int = 0
 
 
 def take(log: Log, adapter: Adapter, store: Store, source_id: int, count: tally.Tally, progress: Progress) -> Taken:
@@ -84,6 +90,7 @@ def _take_parts(log: Log, adapter: Adapter, store: Store, source_id: int, taken:
 
 def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
     """Move readings that stand twice to the rejects, with their text, and note what the order of the stamps says."""
+    _set_strays_aside(log, store, source_id, taken)
     taken.gone = _set_aside(log, store, source_id, taken)
     taken.rejects += taken.gone.height
     taken.findings += [*_order_findings(log.name, taken), *_scope_findings(log.name, taken.channels)]
@@ -93,7 +100,7 @@ def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
 
 def channel_rows(store: Store, source_id: int, taken: Taken) -> pl.DataFrame:
     """Return the rows of table ``channels`` for a source that was read from its first line to its last."""
-    if taken.count.sorted and taken.gone.is_empty():
+    if taken.count.sorted and taken.gone.is_empty() and not taken.strays:
         rows = tally.channel_rows(taken.count.steps(), taken.count.spans(), taken.channels)
         return rows.with_columns(source_id=pl.lit(source_id, pl.Int32))
     return stored_channel_rows(store, source_id, taken.channels)
@@ -131,6 +138,25 @@ def _write(part: Part, source_id: int, store: Store) -> int:
         return 0
     store.insert("rejects", part.rejects.with_columns(own))
     return part.rejects.height
+
+
+def _set_strays_aside(log: Log, store: Store, source_id: int, taken: Taken) -> None:
+    """Move readings whose clock was not set to the rejects: one of them would make a log of an hour one of decades."""
+    count = taken.count
+    if count.first is None or count.last is None or (count.last - count.first).days <= MOST_DAYS_SURE:
+        return
+    gone = store.settle_strays(source_id, ordered=count.sorted)
+    if gone.is_empty():
+        return
+    texts = pl.DataFrame(
+        _lines_of(log, gone["line"].unique().to_list()), schema={"line": pl.Int64, "raw": pl.String}, orient="row"
+    )
+    store.insert("rejects", gone.join(texts, on="line", how="left").select(
+        "line", "device", column_name=pl.lit(""), rule=pl.lit(source_doubts.STRAY), raw="raw", source_id=pl.lit(source_id, pl.Int32)
+    ))  # fmt: skip
+    taken.strays, taken.rejects = gone.height, taken.rejects + gone.height
+    count.first, count.last = store.reach(source_id)
+    taken.findings.append(source_doubts.stray(log.name, gone))
 
 
 def _set_aside(log: Log, store: Store, source_id: int, taken: Taken) -> pl.DataFrame:

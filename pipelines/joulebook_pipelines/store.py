@@ -17,6 +17,7 @@ import duckdb
 import polars as pl
 
 from joulebook import schema
+from joulebook_pipelines.store_channels import DATED_FROM
 from joulebook_pipelines.store_keys import ChannelKeys
 from joulebook_pipelines.store_questions import Questions
 from joulebook_pipelines.store_tables import (
@@ -213,15 +214,40 @@ class Store(Questions):
                 qualify row_number() over w > 1 and (same or span_s is not null or not ?) order by line""",
             [source_id, crowded],
         )
-        if gone.height:
-            self._answers.clear()
-            gone_rows = gone.to_arrow()  # noqa: F841
-            self._con.execute(
-                f"""delete from {READING_ROWS} r using gone_rows g, {READING_CHANNELS} k
-                where k.source_id = ? and k.device = g.device and r.channel_id = k.channel_id and r.line = g.line""",
-                [source_id],
-            )
+        self._take_out(source_id, gone)
         return gone
+
+    def settle_strays(self, source_id: int, *, ordered: bool) -> pl.DataFrame:
+        """Take out readings whose stamps lie more than a year from most of their source, and return ``line, device, ts_utc``.
+
+        Parameters
+        ----------
+        source_id
+            Source.
+        ordered
+            Stamps never go back, so that a log of several years is possible; stamps from before logs were kept are stray all the
+            same.
+        """
+        gone = self.sql(
+            """with usual as (select median(epoch(ts_utc)) as middle_s from readings where source_id = ?)
+            select line, device, ts_utc from readings, usual where source_id = ? and abs(epoch(ts_utc) - middle_s) > 366 * 86400
+                and middle_s >= epoch(cast(? as timestamptz)) and (ts_utc < cast(? as timestamptz) or not ?) order by line, device""",
+            [source_id, source_id, DATED_FROM.isoformat(), DATED_FROM.isoformat(), ordered],
+        )
+        self._take_out(source_id, gone)
+        return gone
+
+    def _take_out(self, source_id: int, gone: pl.DataFrame) -> None:
+        """Delete the readings of these lines and devices."""
+        if gone.is_empty():
+            return
+        self._answers.clear()
+        gone_rows = gone.select("line", "device").to_arrow()  # noqa: F841
+        self._con.execute(
+            f"""delete from {READING_ROWS} r using gone_rows g, {READING_CHANNELS} k
+            where k.source_id = ? and k.device = g.device and r.channel_id = k.channel_id and r.line = g.line""",
+            [source_id],
+        )
 
     def above_limit(self, source_id: int) -> int:
         """Return how many readings of a source lie above the power limit that stands beside them."""

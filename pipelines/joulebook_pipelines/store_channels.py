@@ -46,6 +46,13 @@ class ChannelReads(TimelineReads):
             [source_id],
         )
 
+    def reach(self, source_id: int) -> tuple[datetime | None, datetime | None]:
+        """Return the first and the last stamp of a source's readings."""
+        row = self.sql("select min(ts_utc) as a, max(ts_utc) as b from readings where source_id = ?", [source_id]).row(
+            0
+        )
+        return row[0], row[1]
+
     def powered_devices(self, source_id: int) -> set[str]:
         """Return the devices of a source with at least one power or energy."""
         rows = self.sql(

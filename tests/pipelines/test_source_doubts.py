@@ -94,3 +94,20 @@ def test_a_tracker_that_slept_is_told_by_the_constant_power_of_the_memory(study_
     told = {f.code: f for f in outcome.findings}
     assert told["tracker-missed-time"].evidence["measured_ratio"] == pytest.approx(0.1)
     assert "implausible-cpu-power" not in told
+
+
+@pytest.mark.parametrize(("strange", "at"), [("1970/01/01", 2), ("2062/03/02", 4)])
+def test_readings_of_a_clock_that_was_not_set_are_set_aside_and_told(study_folder, tmp_path, strange, at):
+    rows = [f"2026/03/02 10:00:{s:02d}.000, 0, 100.00 W\n" for s in range(6)]
+    wrong = [f"{strange} 00:00:0{s}.000, 0, 100.00 W\n" for s in range(2)]
+    text = "timestamp, index, power.draw [W]\n" + "".join([*rows[: at - 2], *wrong, *rows[at - 2 :]])
+    out = tmp_path / "out"
+    cli.run_command(["run", str(study_folder({"gpu.csv": text})), "-o", str(out), "--no-report", "-q"])
+    with open_store(out / "study.duckdb") as store:
+        energy = store.results().filter((pl.col("metric") == "energy_j") & (pl.col("device") == "gpu:0"))
+        assert energy.select("value", "coverage_ratio").row(0) == (pytest.approx(500.0), 1.0)
+        assert store.rejects().select("line", "rule").rows() == [(at + i, "stamp-far-from-the-rest") for i in range(2)]
+        (found,) = store.findings().filter(pl.col("code") == "clock-not-set")["message"]
+        assert f"first line {at}" in found
+        (source,) = store.table("sources").iter_rows(named=True)
+        assert (source["readings"], source["rejects"], source["first_utc"].year) == (6, 2, 2026)
