@@ -111,3 +111,14 @@ def test_readings_of_a_clock_that_was_not_set_are_set_aside_and_told(study_folde
         assert f"first line {at}" in found
         (source,) = store.table("sources").iter_rows(named=True)
         assert (source["readings"], source["rejects"], source["first_utc"].year) == (6, 2, 2026)
+
+
+def test_phases_in_another_zone_than_the_power_are_told_with_the_hours(gpu_log, study_folder, tmp_path):
+    log = gpu_log([(s, 0, "200.00 W") for s in range(60)])
+    phases = "phase,start,end\ntrain,{0}T17:00:10,{0}T17:00:50\n".format("2026-03-03")
+    out = tmp_path / "out"
+    folder = study_folder({"gpu.csv": log, "phases.csv": phases})
+    cli.run_command(["run", str(folder), "-o", str(out), "--no-report", "-q"])
+    with open_store(out / "study.duckdb") as store:
+        (found,) = store.findings().filter(pl.col("code") == "phases-outside-runs")["message"]
+    assert "+8 h" in found

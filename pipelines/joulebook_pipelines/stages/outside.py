@@ -41,7 +41,36 @@ def find(sources: pl.DataFrame, channels: pl.DataFrame, runs: pl.DataFrame) -> l
     return [_finding(r) for r in nearest.filter(pl.col("away_s") > 0).sort("path").iter_rows(named=True)]
 
 
-def _finding(row: dict[str, object]) -> Finding:
+def find_phases(phases: pl.DataFrame, sources: pl.DataFrame, runs: pl.DataFrame) -> list[Finding]:
+    """Return a finding for each source of phases of which none falls into a run that it may belong to.
+
+    Parameters
+    ----------
+    phases
+        ``source_id, run_id, start_utc, end_utc``; ``""`` for a run that is not named.
+    sources
+        ``source_id, path``.
+    runs
+        ``run_id, start_utc, end_utc``.
+    """
+    named = runs.select("run_id", run_start="start_utc", run_end="end_utc")
+    spans = phases.drop_nulls(["start_utc", "end_utc"]).group_by("source_id", wanted="run_id").agg(
+        first_utc=pl.col("start_utc").min(), last_utc=pl.col("end_utc").max()
+    )  # fmt: skip
+    pairs = spans.join(named, how="cross").filter((pl.col("wanted") == "") | (pl.col("wanted") == pl.col("run_id")))
+    away = pairs.join(sources.select("source_id", "path"), on="source_id").with_columns(
+        before_s=(pl.col("run_start") - pl.col("last_utc")).dt.total_microseconds() / 1e6,
+        after_s=(pl.col("first_utc") - pl.col("run_end")).dt.total_microseconds() / 1e6,
+        begin_s=(pl.col("first_utc") - pl.col("run_start")).dt.total_microseconds() / 1e6,
+    ).with_columns(away_s=pl.max_horizontal("before_s", "after_s"))  # fmt: skip
+    nearest = away.sort("away_s", maintain_order=True).unique("path", keep="first", maintain_order=True)
+    return [
+        _finding(r, code="phases-outside-runs", holds="no phase")
+        for r in nearest.filter(pl.col("away_s") > 0).sort("path").iter_rows(named=True)
+    ]
+
+
+def _finding(row: dict[str, object], *, code: str = "source-outside-runs", holds: str = "no reading") -> Finding:
     side = "before" if float(str(row["before_s"])) > 0 else "after"
     away_s, begin_s = float(str(row["away_s"])), float(str(row["begin_s"]))
     off_s = round(begin_s / ZONE_STEP_S) * ZONE_STEP_S
@@ -52,8 +81,8 @@ def _finding(row: dict[str, object]) -> Finding:
             "timezone or utc_offset_s of this [[source]]."
         )
     return Finding(
-        "source-outside-runs", Severity.WARNING if zone else Severity.NOTE, str(row["path"]),
-        f"{row['path']} holds no reading within any run: it ends or begins {away_s:.6g} s {side} the nearest, {row['run_id']}, so it is in "
+        code, Severity.WARNING if zone or holds == "no phase" else Severity.NOTE, str(row["path"]),
+        f"{row['path']} holds {holds} within any run: it ends or begins {away_s:.6g} s {side} the nearest, {row['run_id']}, so it is in "
         f"the energy of none.{zone or ' Check its clock and zone, and the times of the runs.'}",
         {"away_s": away_s, "run_id": row["run_id"]},
     )  # fmt: skip

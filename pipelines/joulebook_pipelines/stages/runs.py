@@ -35,10 +35,11 @@ def _work(context: Context) -> Numbers:
             numbers.find("", [_untold(frame, context.store)])
     frame = _with_steps(frame, context.store.table("steps"))
     context.store.replace("runs", frame)
+    sources = context.store.table("sources")
     if not (frame["origin"] == WHOLE_LOG).any():
-        sources, channels = context.store.table("sources"), context.store.table("channels")
-        numbers.find("", outside.find(sources, channels, frame))
-    _name_duplicates(logged, context.store.table("sources"), numbers)
+        numbers.find("", outside.find(sources, context.store.table("channels"), frame))
+    numbers.find("", outside.find_phases(context.store.table("phases"), sources, frame))
+    _name_duplicates(logged, sources, numbers)
     return numbers
 
 
