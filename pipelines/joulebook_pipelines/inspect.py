@@ -109,6 +109,9 @@ def answered(store: Store) -> bool:
     return store.runs().height > 0
 
 
+_BESIDE = frozenset({"board", "package", "dram"})
+
+
 def headline(store: Store) -> list[str]:
     """Return one line a run: energy at the widest scope with its interval; what was not given; what doubts there are."""
     lines = []
@@ -118,11 +121,11 @@ def headline(store: Store) -> list[str]:
     )
     for run_id in store.runs()["run_id"]:
         mine = energies.filter(pl.col("run_id") == run_id).sort(pl.col("scope").replace_strict(order, default=-1))
-        if mine.height:
-            row = mine.row(-1, named=True)
-            lines.append(
-                f"{run_id}: {units.energy(row['value'], row['lo'], row['hi'])} at the {row['scope']}{_doubt(row)}"
-            )
+        rows = mine.rows(named=True)
+        # Cards, processors and memory lie beside each other: none of them is the widest.
+        shown = [r for r in rows if r["scope"] in _BESIDE] if rows and rows[-1]["scope"] in _BESIDE else rows[-1:]
+        told = [f"{units.energy(r['value'], r['lo'], r['hi'])} at the {r['scope']}{_doubt(r)}" for r in shown]
+        lines += [f"{run_id}: {', '.join(told)}"] if told else []
     findings = store.table("findings")
     said = findings.filter((pl.col("severity") == "error") & (pl.col("stage") != "recognise"))
     said = said.unique(_SAID, keep="first", maintain_order=True)
