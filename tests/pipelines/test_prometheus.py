@@ -135,3 +135,16 @@ def test_a_series_that_takes_over_from_another_stays(tmp_path):
     part = _read(tmp_path, [before, after])
     assert part.readings["power_w"].to_list() == [400.0, 404.0, 408.0, 412.0, 416.0]
     assert part.rejects.height == 0
+
+
+def test_the_firmware_meter_of_a_node_exporter_is_the_node(tmp_path):
+    chip = {"chip": "LNXSYSTM:00_LNXSYBUS:00_ACPI000D:00", "sensor": "power1"}
+    part = _read(tmp_path, [_series("node_hwmon_power_average_watt", ["310", "4294.967295", "312"], **chip)])
+    assert part.readings["power_w"].to_list() == [310.0, 312.0]
+    assert part.rejects.select("rule", "raw").rows() == [("error-code", "4294.967295")]
+    assert [(c.device, c.scope) for c in part.channels] == [("node", "node")]
+
+
+def test_another_chip_of_a_node_exporter_is_not_the_node(tmp_path):
+    with pytest.raises(LogRefusedError, match="node_hwmon_power_average_watt"):
+        _read(tmp_path, [_series("node_hwmon_power_average_watt", ["31", "32"], chip="pci0000:00", sensor="power1")])

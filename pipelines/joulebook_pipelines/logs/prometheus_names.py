@@ -80,6 +80,10 @@ _IPMI = {
     "ipmi_power_watts": "Watts", "ipmi_temperature_celsius": "degrees C", "ipmi_fan_speed_rpm": "RPM",
     "ipmi_voltage_volts": "Volts", "ipmi_current_amperes": "Amps",
 }  # fmt: skip
+_HWMON = frozenset({"node_hwmon_power_average_watt", "node_hwmon_power_input_watt"})
+_ACPI_METER = "acpi000d"
+"""The chip by which Linux reads the power meter of a server's firmware; other chips are of cards and boards."""
+
 _RAPL = re.compile(r"^node_rapl_(package|dram|core|uncore|psys)_joules_total$")
 _KEPLER = re.compile(r"^kepler_node_(package|dram|core|uncore|platform|gpu|other|other_host_components)_joules_total$")
 _KEPLER_ZONE = re.compile(
@@ -102,6 +106,7 @@ _PREFIXES = (
     "nvidia_gpu_",
     "ipmi_",
     "node_rapl_",
+    "node_hwmon_power_",
     "kepler_",
     "scaph_",
     _FIRST_KEPLER,
@@ -152,6 +157,8 @@ def classify(name: str, labels: Labels) -> tuple[Meaning, ...]:  # noqa: PLR0911
         return (Meaning("node", "node", "power_w", "W", 0, "dcmi"),)
     if name in _IPMI:
         return _sensor(labels.get("name") or labels.get("sensor") or "", _IPMI[name])
+    if name in _HWMON and _ACPI_METER in labels.get("chip", "").lower():
+        return (Meaning("node", "node", "power_w", "W", 2, "acpi"),)
     if found := _RAPL.match(name):
         return _domain(found[1], labels, "energy_counter_j", "J")
     if found := _KEPLER.match(name):
