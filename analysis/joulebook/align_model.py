@@ -93,6 +93,7 @@ def fit(
     anchor_s: float,
     bend_s: float | None = None,
     smooth: bool = False,
+    doubted: bool = False,
 ) -> Fit | None:
     """Fit shift and drift by Gauss-Newton on whitened residuals, from a start.
 
@@ -112,6 +113,9 @@ def fit(
         The bend where the start is a fit to more of the same logs, whose residuals tell the noise at once.
     smooth
         Whether the logs vary so slowly that what lies between their samples is known: there is no bend.
+    doubted
+        Whether what is known of drift before looking holds for all of it. Else it holds for each step of the search, which
+        believes what the logs say of drift at last.
 
     Returns
     -------
@@ -140,7 +144,7 @@ def fit(
         if step in WHITENED or (step == 0 and bend_s is not None):
             noise = align_noise.estimate(y - linear @ coef, slow, between)
         white = (align_noise.white(a, noise, between) for a in (y, linear, moved))
-        bend, move, drive = _move(*white, floor_s=floor, bend=_prior(at, c))
+        bend, move, drive = _move(*white, floor_s=floor, bend=_prior(at, c), beyond=at.drift if doubted else 0.0)
         at = _stepped(at, bend, float(np.clip(move, -limit, limit)), drive, furthest_s=MOST_BEND * c.period_s)
         fresh = step in WHITENED[1:] or step > WHITENED[-1]
         done = fresh and abs(move) < small and abs(drive) * span < 2 * small
@@ -206,7 +210,7 @@ def _system(
 
 
 def _move(
-    y: Floats, linear: Floats, moved: Floats, *, floor_s: float, bend: tuple[float, float]
+    y: Floats, linear: Floats, moved: Floats, *, floor_s: float, bend: tuple[float, float], beyond: float
 ) -> tuple[float, float, float]:
     """Return the joint least-squares step of bend, shift and drift; priors on bend and drift are pseudo-observations.
 
@@ -226,7 +230,9 @@ def _move(
     lever = max(float(norm[-1] / norm[-2]), 1.0)
     se = sigma * float(np.sqrt(max(align_squares.last_variance(inner), 1e-30))) / float(norm[-1])
     prior = PRIOR_DRIFT * se / float(np.hypot(se, floor_s / lever))
-    inner[-1, -1] += (sigma / prior / norm[-1]) ** 2
+    sure = (sigma / prior / norm[-1]) ** 2
+    inner[-1, -1] += sure
+    pull[-1] -= sure * beyond * norm[-1]
     step = align_squares.solve(inner, pull) / norm
     return float(step[-BENT]) if moved.shape[1] == BENT else 0.0, float(step[-2]), float(step[-1])
 

@@ -38,6 +38,9 @@ WORTH = 0.5
 """Share of the best likelihood in some of a log from which a shift is fitted to all of it; far below the shares from which
 it would count as another answer."""
 
+LEAST_SHOWN = 25.0
+"""Log-likelihood from which a candidate shows a relation under a sensor."""
+
 SAME_SHARE = 0.02
 """Share of the shorter period within which two fits came to the same shift."""
 
@@ -60,9 +63,7 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
         By how much sensor models that are not clearly worse would move the shift [s].
     """
     few = _middle(slow)
-    trials = [
-        f for s in align_sensors.left_open(fast, few) if (f := _try(fast, few, s, float(found.shift_s[0]))) is not None
-    ]
+    trials = _under_all_sensors(fast, few, found)
     if not trials:
         return [], 0.0
     best = align_sensors.likeliest(fast, few, trials)
@@ -82,6 +83,22 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
         fits = _again(fast, slow, fits)
     fits.sort(key=lambda f: -_each(f))
     return fits, max(model_s, _hill_s(fits, slow))
+
+
+def _under_all_sensors(fast: Signal, few: Signal, found: Candidates) -> list[Fit]:
+    """Return fits from the first candidate from which any sensor explains anything, else from the first.
+
+    A lag puts a candidate off, and by chance another one, of logs that hardly overlap, may be higher.
+    """
+    sensors = align_sensors.left_open(fast, few)
+    tried = ([_try(fast, few, s, float(shift)) for s in sensors] for shift in found.shift_s)
+    first: list[Fit] | None = None
+    for some in tried:
+        fits = [f for f in some if f is not None]
+        if fits and max(f.llr if f.gain > 0 else 0.0 for f in fits) >= LEAST_SHOWN:
+            return fits
+        first = fits if first is None else first
+    return first or []
 
 
 def _again(fast: Signal, slow: Signal, fits: list[Fit]) -> list[Fit]:

@@ -9,8 +9,9 @@ import polars as pl
 import pytest
 from scipy.signal import lfilter
 
-from joulebook import align, align_curve
-from joulebook.align_signal import Signal
+from joulebook import align, align_curve, align_trials
+from joulebook.align_search import Candidates
+from joulebook.align_signal import Signal, build
 
 T0_US = round(datetime(2026, 3, 2, tzinfo=UTC).timestamp() * 1e6)
 DT_S = 0.01
@@ -66,3 +67,51 @@ def test_a_lag_follows_a_ramp_by_its_time_constant(held: bool) -> None:
     ramp = Signal(at, 3.0 * (at - window_s / 2), "mean", 1.0, window_s, 0)
     lagged = align_curve.curve(ramp, align_curve.Sensor(0.0, 6.0, held))
     assert lagged.power(np.array([150.0, 160.5])) == pytest.approx([3.0 * 144.0, 3.0 * 154.5], rel=1e-3)
+
+
+def session(seed: int, *, idle_s: float = 600.0, work_s: float = 1500.0, step_s: float = 2.5) -> np.ndarray:
+    """Power every 10 ms: rest, training in steps with a pause now and then, rest."""
+    rng = np.random.default_rng(seed)
+    count = int(work_s / step_s)
+    lasts = np.array([0.4, 0.38, 0.22, 0.0]) * step_s * rng.normal(1.0, 0.01, (count, 1))
+    lasts[19::20, 3], lasts[179::180, 3] = 5.0, 15.0
+    watts = np.tile([1030.0, 1140.0, 740.0, 460.0], count)
+    ends = np.concatenate([[idle_s], idle_s + np.cumsum(lasts.ravel())])
+    at = np.arange(0.0, ends[-1] + 300.0, DT_S)
+    return np.append(np.append(130.0, watts), 130.0)[np.searchsorted(ends, at)]
+
+
+def controller(power_w: np.ndarray, lag_s: float, seed: int) -> np.ndarray:
+    """Power at the wall as a lagging sensor shows it, with a slow wander of its own."""
+    rng = np.random.default_rng(seed)
+    keep, stays = np.exp(-DT_S / lag_s), np.exp(-DT_S / 60.0)
+    wander = lfilter([1.0], [1.0, -stays], rng.normal(0.0, 8.0 * np.sqrt(1 - stays**2), power_w.size))
+    wall = 1.2 * power_w + 250 + wander
+    return np.asarray(lfilter([1 - keep], [1, -keep], wall, zi=[keep * wall[0]])[0])
+
+
+@pytest.mark.parametrize("seed", [7, 58])
+def test_a_sensor_that_is_not_quite_as_taken_is_no_clock_that_runs_away(seed: int) -> None:
+    power = session(seed)
+    coarse = pl.col("ts_utc").dt.truncate("1s"), (pl.col("power_w") / 4).round() * 4
+    asked = log(controller(power, 5.0, seed), 15.0, DT_S, 7.0).with_columns(*coarse)
+    board = log(power, 2.0, 1.0, 0.0)
+    found = align.estimate(asked, board, reference_window_s=1.0, reading_age_s=15.0)
+    assert found.status == "aligned"
+    assert found.offset_lo < 7.0 < found.offset_hi
+    assert found.drift_lo < 0.0 < found.drift_hi
+    # A clock that does run away is refused still.
+    away = asked.with_columns(pl.col("ts_utc") + (pl.col("ts_utc") - pl.col("ts_utc").min()) / 700)
+    refused = align.estimate(away, board, reference_window_s=1.0, reading_age_s=15.0)
+    assert refused.status == "refused"
+    assert "ppm" in refused.reason
+
+
+def test_a_candidate_that_shows_nothing_does_not_choose_the_sensor() -> None:
+    power = session(3, step_s=1.1)
+    fast = build(log(power, 0.5, 1.0, 0.0), window_s=1.0)[0]
+    slow = build(log(controller(power, 20.0, 3), 2.0, DT_S, 18.6), age_s=2.0, epoch_us=fast.epoch_us)[0]
+    found = Candidates(np.array([-1800.0, -36.5, -22.5]), np.array([0.73, 0.72, 0.7]), 2, np.array([0.3, 1.0, 1.0]))
+    best = align_trials.refine(fast, slow, found)[0][0]
+    assert best.shift_s == pytest.approx(-18.6, abs=0.3)
+    assert best.sensor.lag_s == pytest.approx(20.0, rel=0.1)
