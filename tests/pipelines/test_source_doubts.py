@@ -122,3 +122,20 @@ def test_phases_in_another_zone_than_the_power_are_told_with_the_hours(gpu_log, 
     with open_store(out / "study.duckdb") as store:
         (found,) = store.findings().filter(pl.col("code") == "phases-outside-runs")["message"]
     assert "+8 h" in found
+
+
+@pytest.mark.parametrize(("watts", "totals"), [(200.0, 0), (0.0, 1)])
+def test_a_total_without_a_card_that_drew_power_is_none(study_folder, tmp_path, watts, totals):
+    columns = (
+        "timestamp,project_name,run_id,duration,emissions,gpu_power,cpu_energy,gpu_energy,energy_consumed,codecarbon_version,"
+        "gpu_count,tracking_mode"
+    )
+    row = f"2026-03-02T11:00:00,demo,00000000-0000-4000-8000-000000000001,3600,0.0,{watts},0.0425,0.0,0.0425,3.2.1,1,machine"
+    out = tmp_path / "out"
+    folder = study_folder({"emissions.csv": f"{columns}\n{row}\n"})
+    cli.run_command(["run", str(folder), "-o", str(out), "--no-report", "-q"])
+    with open_store(out / "study.duckdb") as store:
+        energy = store.results().filter((pl.col("metric") == "energy_j") & (pl.col("device") == ""))
+        assert energy.filter(pl.col("scope") == "package")["value"].to_list() == [pytest.approx(153_000.0)]
+        assert energy.filter(pl.col("scope") == "components").height == totals
+        assert "not-measured" in set(store.findings()["code"])

@@ -213,8 +213,9 @@ def _readings(raw: pl.DataFrame, values: dict[str, pl.DataFrame]) -> tuple[pl.Da
             rules = rules.select(blamed.otherwise("energy_j").alias("energy_j"))
         elif "energy_j" in rules.columns:
             spoiled = spoiled | rules["energy_j"].is_in(["negative-energy", "beyond-physical"]).fill_null(value=False)
-            if device != "dram":
-                unmeasured = unmeasured | (rules["energy_j"] == "zero-energy").fill_null(value=False)
+            if device != "dram" and "reported_power_w" in frame.columns:
+                zero = (rules["energy_j"] == "zero-energy") & (frame["reported_power_w"] > 0)
+                unmeasured = unmeasured | zero.fill_null(value=False)
         for field in (f for f in fields if f.quantity in rules.columns):
             bad = rules[field.quantity].is_not_null() & frame[field.quantity].is_not_null()
             bad = bad | (rules[field.quantity] == "no-difference").fill_null(value=False)

@@ -161,7 +161,8 @@ def _unmeasured(name: str, rows: pl.DataFrame) -> Finding | None:
     return Finding(
         "not-measured", Severity.WARNING, name,
         f"The energy is exactly 0 although the run took time ({told} of {ran.height} rows): the tracker could not "
-        "measure, so the zeros are set aside. A total that lacks the processor or the GPU is none, and is set aside as well.",
+        "measure, so the zeros are set aside, and a total of such a row lacks those parts. It is set aside as well where the tracker "
+        "printed a power of the processor or the GPU beside the zero.",
         {"rows": ran.height, **{k: v for k, v in zero.items() if v}},
     )  # fmt: skip
 

@@ -28,10 +28,26 @@ def measured_share(with_pue_from: int) -> pl.Expr:
     with_pue_from
         Version from which the printed watts include the PUE, which ``ram_j`` does not.
     """
-    watts = pl.col("ram_power").fill_null("").str.strip_chars().str.replace(",", ".").cast(pl.Float64, strict=False)
-    watts = watts / pl.when(pl.col("version") >= with_pue_from).then(pl.col("pue")).otherwise(1.0)
-    known = (watts > 0) & (pl.col("ram_j") > 0) & (pl.col("duration_s") >= LEAST_S) & pl.col("machine_mode")
-    return pl.when(known).then(pl.col("ram_j") / (watts * pl.col("duration_s")))
+    share = _share("ram", with_pue_from)
+    # Where the tracker slept, no part has all of its time: one that has shows that the memory's watts were others.
+    others = pl.max_horizontal(_share("cpu", with_pue_from), _share("gpu", with_pue_from))
+    awake = (others >= LEAST_MEASURED).fill_null(value=False)
+    known = (
+        (share > 0) & (pl.col("duration_s") >= LEAST_S) & pl.col("machine_mode") & ~((share < LEAST_MEASURED) & awake)
+    )
+    return pl.when(known).then(share)
+
+
+def _share(part: str, with_pue_from: int) -> pl.Expr:
+    """Return the energy of a part over its printed watts times the duration; null where one of them is missing or 0."""
+    text = pl.col(f"{part}_power").fill_null("").str.strip_chars().str.replace(",", ".")
+    watts = text.cast(pl.Float64, strict=False) / (
+        pl.when(pl.col("version") >= with_pue_from).then(pl.col("pue")).otherwise(1.0)
+    )
+    energy = pl.col(f"{part}_j")
+    return pl.when((watts > 0) & (energy > 0) & (pl.col("duration_s") > 0)).then(
+        energy / (watts * pl.col("duration_s"))
+    )
 
 
 def about(name: str, rows: pl.DataFrame) -> list[Finding]:
