@@ -6,6 +6,7 @@ from itertools import combinations
 
 import polars as pl
 
+from joulebook import totals
 from joulebook.findings import Finding, Severity
 
 LEAST_READINGS = 10
@@ -37,10 +38,12 @@ def find(power: pl.DataFrame, *, scope: str) -> list[Finding]:
     ['mirrored-devices']
     """
     value = next((c for c in _TELLING if c in power.columns and power[c].null_count() < power.height), None)
-    if value is None or power["device"].n_unique() not in range(2, MOST_DEVICES + 1):
+    if value is None:
         return []
-    told = power.select("device", "ts_utc", value).drop_nulls(value)
-    series = {str(d): own for (d,), own in told.partition_by("device", as_dict=True, maintain_order=True).items()}
+    told = power.select("device", "ts_utc", value)
+    series = dict(totals.by_device(told.drop_nulls(value) if told[value].null_count() else told))
+    if len(series) not in range(2, MOST_DEVICES + 1):
+        return []
     alike = [(a, b) for a, b in combinations(sorted(series), 2) if _same(series[a], series[b], value)]
     if not alike:
         return []

@@ -10,12 +10,17 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from joulebook.findings import Finding, Severity
+
 CEILING_W = {
     "part": 3_000.0, "board": 3_000.0, "package": 2_000.0, "dram": 2_000.0,
     "components": 60_000.0, "dc": 60_000.0, "node": 60_000.0, "rack": 1_000_000.0, "facility": 1e9,
 }  # fmt: skip
 """No single device of a scope draws more [W]. Boards: twice the largest announced module (1.4 kW); nodes: four times a
 72 kW rack shelf's share; a reading above is an error code or a wrong unit, not a load."""
+
+LEAST_RUNNING_W = 1.0
+"""A computer that runs draws more than this [W]; what a meter of one shows below is another unit."""
 
 LIMIT_FACTOR = 1.5
 """Short excursions above the power limit are real (12 % and more were seen); half as much again is not."""
@@ -185,3 +190,21 @@ def _extremes(readings: pl.DataFrame, quantity: str) -> tuple[float | None, floa
 _BROKEN = pl.DataFrame(
     schema={"line": pl.Int64, "device": pl.String, "quantity": pl.String, "rule": pl.String, "value": pl.Float64}
 )
+
+
+def too_small(mean_power_w: float | None, scope: str) -> list[Finding]:
+    """Return a finding where a whole machine draws less on average than any that runs: its kilowatts were read as watts.
+
+    Examples
+    --------
+    >>> [f.code for f in too_small(0.41, "node")], too_small(0.41, "dram"), too_small(0.0, "node")
+    (['power-too-small'], [], [])
+    """
+    if scope not in ("node", "rack", "facility") or mean_power_w is None or not 0 < mean_power_w < LEAST_RUNNING_W:
+        return []
+    return [Finding(
+        "power-too-small", Severity.WARNING, scope,
+        f"The {scope} draws {mean_power_w:.3g} W on average, less than any computer that runs. If its log is in kilowatts, say so: "
+        'units = { power_w = "kW" } in its [[source]]; if nothing was plugged in, take the source out.',
+        {"mean_power_w": mean_power_w},
+    )]  # fmt: skip

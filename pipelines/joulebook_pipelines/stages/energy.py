@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from joulebook import clock_error, energy, mirrors
+from joulebook import clock_error, energy, mirrors, rules
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Numbers, Run, Stage, side_by_side
 
@@ -105,7 +105,9 @@ def _tell(context: Context, measured: _Measured, numbers: Numbers) -> None:
     )
     for row in result.parts.iter_rows(named=True):
         numbers.part(run.run_id, scope, row["device"], "energy_j", row["part"], row["lo"], row["hi"])
-    numbers.find(run.run_id, [*result.findings, *mirrors.find(measured.power, scope=scope)])
+    whole_w = next(iter(result.frame.filter(device="")["mean_power_w"]), None)
+    doubts = [*mirrors.find(measured.power, scope=scope), *rules.too_small(whole_w, scope)]
+    numbers.find(run.run_id, [*result.findings, *doubts])
 
 
 def _integrated(
