@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from joulebook_pipelines.logs import dialect, meter_checks, meter_form, meter_reader, meter_table, prefixes
-from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, Part
+from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _PATH = re.compile(r"^/(?P<hardware>[^/]+)(?:/(?P<place>.+))?/(?P<kind>[a-z]+)/\d+$")
 _DOMAINS = (
@@ -73,6 +73,11 @@ def _sniff(head: Head) -> bool:
 
 
 def _parse(log: Log) -> Iterator[Part]:
+    if not _sniff(log.head):
+        raise LogRefusedError(
+            f"{log.name}:1: the first two lines are not the paths and the names of sensors; give the log as the program wrote it, or "
+            "take adapter out of its [[source]]"
+        )
     wanted = ",".join(f'"{t}"' for t in titles(*log.head.lines[:2]))
 
     def titled(block: Block) -> list[bytes]:
