@@ -123,3 +123,9 @@ def test_runs_without_times_follow_each_other(tmp_path):
     assert part.runs["start_utc"][1] == part.runs["end_utc"][0]
     assert part.runs["tokens"].to_list() == [1000.0, 4000.0]
     assert part.readings.select(pl.col("power_w") * pl.col("span_s")).to_series().to_list() == [1050.0, 2227.5]
+
+
+def test_a_table_of_experiment_runner_may_lack_a_time():
+    found = run_titles.understand(["__run_id", "__done", "energy (J)"])
+    assert "duration" not in found.roles
+    assert run_titles.understand(["__run_id", "__done", "time", "energy (J)"]).roles["duration"] == 2

@@ -125,7 +125,7 @@ def understand(titles: Sequence[str], said: Mapping[str, str] | None = None) -> 
         found.duration_unit = (
             "s" if found.monitor or exported else run_spent.unit_apart(found.titles[at], run_spent.TIME_UNITS)[1]
         )
-    if "__done" in exact and "duration" not in found.roles and found.roles.get("stamp") == exact.get("time"):
+    if {"__done", "time"} <= set(exact) and "duration" not in found.roles and found.roles.get("stamp") == exact["time"]:
         # In the table of experiment-runner a time is what the run took.
         found.roles["duration"] = found.roles.pop("stamp")
     rate = next((i for n, i in exact.items() if _TOKENS_PER_S.search(n)), None)
