@@ -61,8 +61,16 @@ def _found(
 def _stalls(context: Context, run: Run, scope: str, found: stalls.Stalls, numbers: Numbers, *, whole: bool) -> None:
     timed = whole and found.energy.value is not None
     waited = _waited(context, run, scope)
-    # What a log says that it waited is exact in time; only where power falls for longer is there more to tell.
-    longer = timed and waited is not None and (found.energy.lo or 0.0) > (waited.hi or 0.0)
+    # What a log says that it waited is exact in time; only where power falls for longer is there more to tell. Readings
+    # that are means fall before and rise after the wait, so a dip looks longer by up to one of them.
+    dips = found.frame.filter(kind="stall")
+    looks_longer_s = float((dips["seconds"] / dips["n"]).sum())
+    longer = (
+        timed
+        and waited is not None
+        and (found.energy.lo or 0.0) > (waited.hi or 0.0)
+        and (found.seconds.value or 0.0) - looks_longer_s > _logged_s(context, run)[0]
+    )
     energy, lost, seconds = (found.energy, found.lost, found.seconds)
     if waited is not None and not longer:
         energy, (lost, seconds) = waited, _lost(context, run, scope, found)
@@ -83,13 +91,18 @@ def _waited(context: Context, run: Run, scope: str) -> Estimate | None:
 
 def _lost(context: Context, run: Run, scope: str, found: stalls.Stalls) -> tuple[Estimate, Estimate]:
     """Return what the time that a log says it waited would have cost at work [J], and that time [s]."""
-    rows = context.store.table("phases").filter((pl.col("run_id") == run.run_id) & pl.col("phase").is_in(WAITING))
-    n, value = rows.height, float((rows["end_utc"] - rows["start_utc"]).dt.total_microseconds().sum()) / 1e6
+    value, n = _logged_s(context, run)
     seconds = Estimate(value, value, value, "s", n, method="logged phase")
     busy = context.number(run.run_id, scope, "stable_power_w")
     if busy is None or busy.value is None:
         return found.lost, seconds
     return estimates.scaled(busy, value, unit="J", method="logged time at stable power"), seconds
+
+
+def _logged_s(context: Context, run: Run) -> tuple[float, int]:
+    """Return how long a log says that the job waited [s], and how often."""
+    rows = context.store.table("phases").filter((pl.col("run_id") == run.run_id) & pl.col("phase").is_in(WAITING))
+    return float((rows["end_utc"] - rows["start_utc"]).dt.total_microseconds().sum()) / 1e6, rows.height
 
 
 def _phase_energy(context: Context, run: Run, scope: str, phase: str) -> Estimate | None:
