@@ -59,7 +59,8 @@ def _parse(log: Log) -> Iterator[Part]:
     header = _header(log.head)
     if header is None:
         raise LogRefusedError(f"{log.name}: has no header of sacct with JobID and ConsumedEnergyRaw")
-    missing = [t for t in ("Start", "End") if t not in header.titles]
+    missing = [t for t in ("JobID", "Start", "End") if t not in header.titles]
+    missing += [] if set(_ENERGIES) & set(header.titles) else ["ConsumedEnergyRaw"]
     if missing:
         raise LogRefusedError(
             f"{log.name}: lacks {' and '.join(missing)}; export it again with sacct -P -o JobID,JobName,Start,End,ConsumedEnergyRaw"
