@@ -30,11 +30,14 @@ class Sensor:
         Time constant of a first-order lag [s].
     held
         Whether the fast log's values are means up to their stamp, rather than points of a curve.
+    steps
+        Whether what comes out of the lag is held from stamp to stamp, rather than creeping on.
     """
 
     window_s: float
     lag_s: float
     held: bool
+    steps: bool = False
 
 
 @njit(cache=True, nogil=True)
@@ -130,8 +133,8 @@ def curve(fast: Signal, sensor: Sensor, *, since_s: float = -np.inf, until_s: fl
     else:
         held = sensor.held
     if sensor.lag_s > 0:
-        # means passed through a lag are points at their stamps
-        p, held = np.asarray(_lagged(t, p, sensor.lag_s, held)), False
+        # Means passed through a lag are points at their stamps.
+        p, held = np.asarray(_lagged(t, p, sensor.lag_s, held)), held and sensor.steps
     step = np.diff(t)
     area = p[1:] * step if held else (p[1:] + p[:-1]) / 2 * step
     if held:

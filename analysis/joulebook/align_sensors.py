@@ -94,7 +94,7 @@ def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
         return [Sensor(0.0, 0.0, held)]
     if slow.window_s:
         return [Sensor(slow.window_s, 0.0, held)] + ([Sensor(slow.window_s, 0.0, False)] if alike and held else [])
-    lags = [Sensor(0.0, lag, held) for lag in (0.0, *LAGS_S)]
+    lags = [Sensor(0.0, lag, held, steps=slow.age_s == 0) for lag in (0.0, *LAGS_S)]
     if slow.kind == INSTANT:
         return lags
     creeps = p >= LAG_PERIOD_S or slow.age_s > 0
