@@ -50,8 +50,8 @@ class Cards:
         if not all(re.fullmatch(r"[0-9]+", text) for text in occurring):
             return None
         if self.layout.uuid:
-            pairs = pl.DataFrame([rows.word(key).alias("i"), rows.word(self.layout.uuid).alias("u")]).unique()
-            if not all(self._borne(f"gpu:{i}", u) for i, u in pairs.iter_rows()):  # one a card, not a row
+            pairs = rows.together(key, self.layout.uuid)
+            if not all(self._borne(f"gpu:{i}", u) for i, u in pairs):
                 return None
         return rows.word(key, {text: f"gpu:{text}" for text in occurring}).alias("device")
 

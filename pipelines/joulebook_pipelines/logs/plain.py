@@ -77,6 +77,12 @@ class Rows:
         """Return the words of a column that these rows have; a word of a damaged line is known, and may be none of them."""
         return [self.texts[name][code] for code in np.unique(self.words[name])]
 
+    def together(self, one: str, other: str) -> list[tuple[str, str]]:
+        """Return the pairs of words of two columns that stand in one row, in the order in which the words were first seen."""
+        width = len(self.texts[other])
+        codes = np.unique(self.words[one].astype(np.int64) * width + self.words[other]).tolist()
+        return [(self.texts[one][code // width], self.texts[other][code % width]) for code in codes]
+
     def first_lines(self, name: str) -> dict[str, str]:
         """Return the first line of each word of a column that occurs in these rows."""
         codes, first = np.unique(self.words[name], return_index=True)
