@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import polars as pl
 
 from joulebook import totals
@@ -44,17 +42,23 @@ def find(power: pl.DataFrame, *, scope: str) -> list[Finding]:
     series = dict(totals.by_device(told.drop_nulls(value) if told[value].null_count() else told))
     if len(series) not in range(2, MOST_DEVICES + 1):
         return []
-    alike = [(a, b) for a, b in combinations(sorted(series), 2) if _same(series[a], series[b], value)]
-    if not alike:
-        return []
-    names = sorted({d for pair in alike for d in pair})
-    n = series[names[0]].height
-    return [Finding(
+    groups: list[list[str]] = []
+    for device in sorted(series):
+        same = next((g for g in groups if _same(series[g[0]], series[device], value)), None)
+        if same is None:
+            groups.append([device])
+        else:
+            same.append(device)
+    return [_finding(names, series[names[0]].height, scope) for names in groups if len(names) > 1]
+
+
+def _finding(names: list[str], n: int, scope: str) -> Finding:
+    return Finding(
         "mirrored-devices", Severity.WARNING, scope,
         f"{', '.join(names)} say the same in each of {n} readings: they are names of one sensor (dies of one processor, two exports), and "
         f"the sum at the {scope} counts it {len(names)} times. Read one of them: devices = ['{names[0]}'] in [[run]], or take the other "
         "columns out.", {"devices": names, "readings": n},
-    )]  # fmt: skip
+    )  # fmt: skip
 
 
 def _same(one: pl.DataFrame, other: pl.DataFrame, value: str) -> bool:

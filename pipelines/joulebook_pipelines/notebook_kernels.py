@@ -79,8 +79,8 @@ class Kernel:
 
     def load(self, folder: Path) -> None:
         """Start in a folder and import what notebooks need, before there is one; where that fails the first one will say why."""
-        folder.mkdir(parents=True, exist_ok=True)
         try:
+            folder.mkdir(parents=True, exist_ok=True)
             self._loop.run_until_complete(self._load(folder))
         except Exception:
             self._loop.run_until_complete(self._stop())
@@ -146,14 +146,6 @@ class Kernels:
         self._pool = ThreadPoolExecutor(AT_ONCE)
         for _ in range(AT_ONCE):
             self._pool.submit(self._work, folder)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def execute(self, source: Path, out: Path, parameters: dict[str, Any]) -> Future[Path]:
         """Have a notebook executed as soon as a kernel is free; what :class:`Kernel` raises is the result's."""

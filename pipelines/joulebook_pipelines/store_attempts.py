@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
-from joulebook import schema
+from joulebook import attempts, schema
 from joulebook_pipelines.store_power import SPEAKING, PowerReads, on_reference
 from joulebook_pipelines.store_tables import stored_columns
 
@@ -17,8 +16,6 @@ FAILED = (
 
 SHARE = 0.1
 """Where fewer of the attempts failed, the usual step between readings is that of the log; beyond, it may be twice that."""
-
-_OF_POWER = "power|watt|energy|joule|consumption"
 
 _FAILED = f"rule in ({', '.join(map(repr, FAILED))})"
 
@@ -75,28 +72,4 @@ class AttemptReads(PowerReads):
             and (device = ? or (device is null and rule = 'tool-message' and ?)) order by line""",
             [source_id, device, channels.height == 1],
         )
-        return _between(kept, places)
-
-
-def _between(kept: pl.DataFrame, refused: pl.DataFrame) -> pl.Series:
-    """Lay refused readings evenly between the kept ones around them, by line; by their number where lines tell no order.
-
-    Parameters
-    ----------
-    kept
-        ``line, ts_utc``, in order of lines.
-    refused
-        ``line, column_name``.
-    """
-    us = kept["ts_utc"].cast(pl.Datetime("us", "UTC")).to_physical()
-    stamps = us.to_numpy()
-    if 2 * kept["line"].n_unique() <= kept.height:  # a document of few lines
-        named = refused.filter(pl.col("column_name").str.to_lowercase().str.contains(_OF_POWER))
-        asked = pl.Series(np.linspace(stamps.min(), stamps.max(), kept.height + named.height)).round().cast(pl.Int64)
-    else:
-        places = refused.select(pl.col("line").unique()).join(kept, on="line", how="anti")
-        both = pl.concat(
-            [kept.select("line", us=us), places.select("line", us=pl.lit(None, pl.Int64))], how="vertical_relaxed"
-        )
-        asked = both.sort("line", maintain_order=True)["us"].interpolate().drop_nulls().round().cast(pl.Int64)
-    return asked.cast(pl.Datetime("us", "UTC"))
+        return attempts.between(kept, places)

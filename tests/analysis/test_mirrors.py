@@ -28,6 +28,12 @@ def test_two_devices_that_say_the_same_are_one_sensor() -> None:
     assert found.evidence == {"devices": ["cpu:0", "cpu:1"], "readings": 20}
 
 
+def test_two_sensors_of_two_names_each_are_told_apart() -> None:
+    other = [w + 9 for w in MOVING]
+    found = mirrors.find(power(MOVING, other, MOVING, other), scope="package")
+    assert [f.evidence["devices"] for f in found] == [["cpu:0", "cpu:2"], ["cpu:1", "cpu:3"]]
+
+
 def test_counters_count_as_well() -> None:
     counter = [1000.0 + 68.0 * i for i in range(12)]
     assert mirrors.find(power(counter, counter, column="energy_counter_j"), scope="package") != []

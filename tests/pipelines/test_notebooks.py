@@ -3,6 +3,7 @@
 
 import ast
 import json
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import matplotlib as mpl
@@ -141,7 +142,7 @@ def test_executes_with_this_interpreter_whatever_kernels_are_registered(stores, 
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
     out = tmp_path / "notebooks" / "first-look.ipynb"
-    with notebooks.Kernels(out.parent) as kernels:
+    with closing(notebooks.Kernels(out.parent)) as kernels:
         assert notebooks.execute_all(["first-look"], stores["empty"], out.parent, kernels) == [out]
     text = out.read_text(encoding="utf-8")
     assert str(stores["empty"].parent) not in json.dumps(nbformat.read(out, as_version=4).metadata)

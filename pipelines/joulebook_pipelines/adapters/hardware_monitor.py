@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from joulebook_pipelines.logs import dialect, meter_checks, meter_form, meter_reader, meter_table, prefixes
+from joulebook_pipelines.logs import dialect, meter_reader, prefixes
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _PATH = re.compile(r"^/(?P<hardware>[^/]+)(?:/(?P<place>.+))?/(?P<kind>[a-z]+)/\d+$")
@@ -89,16 +89,7 @@ def _parse(log: Log) -> Iterator[Part]:
     first = log.options.day_first if log.options.day_first is not None else False
     told = replace(log, options=replace(log.options, day_first=first))
     with prefixes.copied(told, titled, head) as copy:
-        yield from _read(copy)
-
-
-def _read(log: Log) -> Iterator[Part]:
-    found = meter_table.understand(log)
-    reader = meter_reader.Reader(log, found, meter_checks.of(log.name, found.layout))
-    yield Part(lines=found.dialect.first_line - 1, channels=reader.named(), findings=found.findings)
-    for block in meter_form.rows(log, found.dialect):
-        yield reader.read(block)
-    yield Part(findings=reader.afterwards())
+        yield from meter_reader.parts(copy)
 
 
 ADAPTER = Adapter(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -203,10 +203,8 @@ def _parse(log: Log) -> Iterator[Part]:
         else nvidia_query.from_header(log.head.lines[header_at], log.name)
     )
     first = 0 if header_at is None else header_at + 1
-    at = layout.names.index(layout.time)
-    split = [dialect.split_line(line, ",") for line in log.head.lines[first : first + 200]]
-    sample = [r for r in split if len(r) == len(layout.names) and re.match(r"\s*\"?\d", r[at])]
-    samples = [r[at] for r in sample]
+    sample = _sample(log.head.lines[first:], layout)
+    samples = [r[layout.names.index(layout.time)] for r in sample]
     if not samples:
         raise LogRefusedError(f"{log.name}: has a header but no line with a time stamp: nothing was measured")
     try:
@@ -238,6 +236,13 @@ def _parse(log: Log) -> Iterator[Part]:
     )
 
 
+def _sample(lines: Sequence[str], layout: nvidia_query.Layout) -> list[list[str]]:
+    """Return the cells of the first whole rows."""
+    at = layout.names.index(layout.time)
+    rows = [dialect.split_line(line, ",") for line in lines[:200]]
+    return [r for r in rows if len(r) == len(layout.names) and re.match(r"\s*\"?\d", r[at])]
+
+
 def _made(
     log: Log, layout: nvidia_query.Layout, sample: list[list[str]], form: stamps.StampForm, clock: stamps.Localiser
 ) -> _Reader:
@@ -251,10 +256,7 @@ def _made(
 
 def _continued(before: _Reader, layout: nvidia_query.Layout, piece: Block) -> _Reader:
     """Return the reader of the same file under another header; what was seen so far stays known."""
-    rows = [dialect.split_line(line, ",") for line in piece.lines[:200]]
-    at = layout.names.index(layout.time)
-    sample = [r for r in rows if len(r) == len(layout.names) and re.match(r"\s*\"?\d", r[at])]
-    form = before.form
+    sample, at, form = _sample(piece.lines, layout), layout.names.index(layout.time), before.form
     if sample:
         with suppress(stamps.StampError):
             form = stamps.detect([r[at].strip(' "') for r in sample], day_first=before.log.options.day_first)

@@ -129,9 +129,7 @@ def _documents(log: Log, text: str) -> Iterator[tuple[int, int, object]]:
         search = at
         yield begin, at, document
     if first_bad and not at:
-        raise LogRefusedError(
-            f"{log.name}:{first_bad}: not whole JSON: the output was cut or damaged; log it again"
-        ) from None
+        raise LogRefusedError(f"{log.name}:{first_bad}: not whole JSON: the output was cut or damaged; log it again")
 
 
 def _cards(document: object) -> Iterator[tuple[str, dict[str, str], str]]:

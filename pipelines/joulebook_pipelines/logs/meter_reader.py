@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -17,6 +17,7 @@ from joulebook_pipelines.logs import (
     meter_form,
     meter_long,
     meter_oddities,
+    meter_table,
     relative,
     table,
 )
@@ -28,6 +29,16 @@ from joulebook_pipelines.logs.table import Field
 _CARD = r"(?i)^gpu[ _#:-]?(\d+)$"
 
 _HALF_DAY_US = 43_200_000_000
+
+
+def parts(log: Log) -> Iterator[Part]:
+    """Yield what a table of readings says, from its header to what only shows when all rows are read."""
+    found = meter_table.understand(log)
+    reader = Reader(log, found, meter_checks.of(log.name, found.layout))
+    yield Part(lines=found.dialect.first_line - 1, channels=reader.named(), findings=found.findings)
+    for block in meter_form.rows(log, found.dialect):
+        yield reader.read(block)
+    yield Part(findings=reader.afterwards())
 
 
 @dataclass

@@ -6,7 +6,7 @@ import polars as pl
 
 from joulebook import calibrate, calibrate_checks, calibrate_points, schema, segments, ticks
 from joulebook.findings import Estimate, Finding, Severity
-from joulebook_pipelines.stages import stored
+from joulebook_pipelines.stages import boards, stored
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
 
 READINGS = ("board", "package", "components")
@@ -86,7 +86,6 @@ def _unaligned(context: Context, host: str, scopes: tuple[str, ...]) -> str:
 
 def _residual(context: Context, runs: list[Run], reference: str, numbers: Numbers) -> None:
     """Tell what the whole draws beyond the parts that are measured: fans, supply losses, disks, memory."""
-    boards = context.store.channels_by_clock().filter(scope="board")
     for run in runs:
         scopes = context.scopes(run.run_id)
         whole = context.number(run.run_id, reference, "mean_power_w") if reference in scopes else None
@@ -94,7 +93,7 @@ def _residual(context: Context, runs: list[Run], reference: str, numbers: Number
         measured = [context.number(run.run_id, s, "mean_power_w") for s in parts]
         if whole is None or whole.value is None or not parts or any(m is None or m.value is None for m in measured):
             continue
-        if others := _other_cards(boards.filter(host=run.host), run):
+        if others := boards.beside(context, run):
             reason = f"{', '.join(others)} beside it in the {reference} did not work for this run: their power is in the rest"
             refused = Estimate.refused(reason, unit="W", method=f"{reference} − parts")
             numbers.add(run.run_id, reference, "residual_power_w", refused)
@@ -104,13 +103,6 @@ def _residual(context: Context, runs: list[Run], reference: str, numbers: Number
         half = sum(h * h for h in halves) ** 0.5
         estimate = Estimate(value, value - half, value + half, "W", method=f"{reference} − {' − '.join(parts)}")
         numbers.add(run.run_id, reference, "residual_power_w", estimate)
-
-
-def _other_cards(boards: pl.DataFrame, run: Run) -> list[str]:
-    """Return the cards that the logs of a run's own cards tell besides those; a run that names none has all of them."""
-    own = boards.filter(pl.col("device").is_in(run.devices))
-    beside = boards.filter(pl.col("source_id").is_in(own["source_id"].implode()))
-    return sorted(set(beside["device"]) - set(run.devices))
 
 
 STAGE = Stage("calibration", "relating software to the meter", _work)

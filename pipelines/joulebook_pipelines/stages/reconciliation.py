@@ -6,6 +6,7 @@ import polars as pl
 
 from joulebook import energy, reconcile
 from joulebook.findings import Estimate
+from joulebook_pipelines.stages import boards
 from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage
 
 SCHEMA = {"scope": pl.String, "source": pl.String, "energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64}
@@ -26,27 +27,16 @@ def _work(context: Context) -> Numbers:
 
 def _comparable(context: Context, run: Run, rows: Rows) -> list[Rows]:
     """Return the rows that are compared with each other: the boards of one job are no part of the node to set against it."""
-    if not _shares(context, run):
+    if not boards.beside(context, run):
         return [rows]
-    boards = [r for r in rows if r["scope"] == "board"]
-    return [boards, _all_boards(context, run) + [r for r in rows if r["scope"] != "board"]]
-
-
-def _boards(context: Context, run: Run) -> set[str]:
-    """Return the boards of the run's host that were read during the run."""
-    seen = context.store.channels_within(run.start_utc, run.end_utc).filter(scope="board")
-    return set((seen.filter(host=run.host) if run.host in set(seen["host"]) else seen)["device"])
-
-
-def _shares(context: Context, run: Run) -> bool:
-    """Tell whether the node holds boards that are not the run's."""
-    return bool(run.devices) and not _boards(context, run) <= set(run.devices)
+    own = [r for r in rows if r["scope"] == "board"]
+    return [own, _all_boards(context, run) + [r for r in rows if r["scope"] != "board"]]
 
 
 def _all_boards(context: Context, run: Run) -> Rows:
     """Return the energy of all boards of a shared node during the run; nothing where not all of them are known once."""
     used = context.store.used_channels(run.host, ["board"]).select("device", "source_id").unique()
-    if set(used["device"]) != _boards(context, run) or used["device"].is_duplicated().any():
+    if set(used["device"]) != set(boards.of_host(context, run)["device"]) or used["device"].is_duplicated().any():
         return []
     power = context.store.power(scope="board", start_utc=run.start_utc, end_utc=run.end_utc, margin_s=MARGIN_S)
     if "host" in power.columns:

@@ -6,10 +6,9 @@ import json
 
 import polars as pl
 
-from joulebook import duplicates, schema
+from joulebook import duplicates, outside, schema
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
-from joulebook_pipelines.stages import outside
 from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Stage
 from joulebook_pipelines.store import Store
 

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from joulebook import schema
-from joulebook_pipelines.stages import outside
+from joulebook import outside, schema
 
 T0 = datetime(2026, 3, 2, 10, tzinfo=UTC)
 

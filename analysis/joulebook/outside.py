@@ -32,13 +32,7 @@ def find(sources: pl.DataFrame, channels: pl.DataFrame, runs: pl.DataFrame) -> l
         ["first_utc", "last_utc"]
     )
     pairs = mine.join(runs.select("run_id", "host", "start_utc", "end_utc"), on="host", how="inner")
-    away = pairs.with_columns(
-        before_s=(pl.col("start_utc") - pl.col("last_utc")).dt.total_microseconds() / 1e6,
-        after_s=(pl.col("first_utc") - pl.col("end_utc")).dt.total_microseconds() / 1e6,
-        begin_s=(pl.col("first_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6,
-    ).with_columns(away_s=pl.max_horizontal("before_s", "after_s"))
-    nearest = away.sort("away_s", maintain_order=True).unique("path", keep="first", maintain_order=True)
-    return [_finding(r) for r in nearest.filter(pl.col("away_s") > 0).sort("path").iter_rows(named=True)]
+    return [_finding(r) for r in _away(pairs)]
 
 
 def find_phases(phases: pl.DataFrame, sources: pl.DataFrame, runs: pl.DataFrame) -> list[Finding]:
@@ -53,21 +47,26 @@ def find_phases(phases: pl.DataFrame, sources: pl.DataFrame, runs: pl.DataFrame)
     runs
         ``run_id, start_utc, end_utc``.
     """
-    named = runs.select("run_id", run_start="start_utc", run_end="end_utc")
     spans = phases.drop_nulls(["start_utc", "end_utc"]).group_by("source_id", wanted="run_id").agg(
         first_utc=pl.col("start_utc").min(), last_utc=pl.col("end_utc").max()
     )  # fmt: skip
+    named = runs.select(pl.col("run_id", "start_utc", "end_utc"))
     pairs = spans.join(named, how="cross").filter((pl.col("wanted") == "") | (pl.col("wanted") == pl.col("run_id")))
-    away = pairs.join(sources.select("source_id", "path"), on="source_id").with_columns(
-        before_s=(pl.col("run_start") - pl.col("last_utc")).dt.total_microseconds() / 1e6,
-        after_s=(pl.col("first_utc") - pl.col("run_end")).dt.total_microseconds() / 1e6,
-        begin_s=(pl.col("first_utc") - pl.col("run_start")).dt.total_microseconds() / 1e6,
+    told = pairs.join(sources.select("source_id", "path"), on="source_id")
+    return [_finding(r, code="phases-outside-runs", holds="no phase") for r in _away(told)]
+
+
+def _away(pairs: pl.DataFrame) -> list[dict[str, object]]:
+    """Return the nearest run of each source that lies away from all of its runs, with how far on which side [s]."""
+
+    def seconds(later: str, earlier: str) -> pl.Expr:
+        return (pl.col(later) - pl.col(earlier)).dt.total_microseconds() / 1e6
+
+    apart = pairs.with_columns(
+        before_s=seconds("start_utc", "last_utc"), after_s=seconds("first_utc", "end_utc"), begin_s=seconds("first_utc", "start_utc")
     ).with_columns(away_s=pl.max_horizontal("before_s", "after_s"))  # fmt: skip
-    nearest = away.sort("away_s", maintain_order=True).unique("path", keep="first", maintain_order=True)
-    return [
-        _finding(r, code="phases-outside-runs", holds="no phase")
-        for r in nearest.filter(pl.col("away_s") > 0).sort("path").iter_rows(named=True)
-    ]
+    nearest = apart.sort("away_s", maintain_order=True).unique("path", keep="first", maintain_order=True)
+    return nearest.filter(pl.col("away_s") > 0).sort("path").rows(named=True)
 
 
 def _finding(row: dict[str, object], *, code: str = "source-outside-runs", holds: str = "no reading") -> Finding:
