@@ -341,6 +341,8 @@ TABLES = (
         _c("end_utc", UTC, "end of the shared time"),
         _c("run_id", pl.String, "run, or idle", key=True),
         _c("energy_j", pl.Float64, "its energy [J]"),
+        _c("energy_lo", pl.Float64, "lower end of its 95 % interval [J]"),
+        _c("energy_hi", pl.Float64, "upper end of its 95 % interval [J]"),
         _c("share_ratio", pl.Float64, "its share"),
         _c("method", pl.String, "what the split goes by"),
     )),

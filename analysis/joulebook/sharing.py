@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from joulebook.findings import Finding, Severity
+from joulebook import estimates
+from joulebook.findings import Estimate, Finding, Severity
 
 IDLE = "idle"
 """Name of the remainder."""
@@ -194,6 +196,43 @@ def with_overhead(shares: Shares, *, pue: float) -> Shares:
     return Shares(
         shares.frame.with_columns(pl.col("energy_j") * pue), f"{shares.method}, x PUE {pue:g}", shares.findings
     )
+
+
+def bounded(shares: Shares, *, total: Estimate, boards: Estimate, drawn: Mapping[str, Estimate]) -> pl.DataFrame:
+    """Return a split by measured energy with the intervals that its energies have from those that it is made from.
+
+    Parameters
+    ----------
+    shares
+        The split.
+    total, boards
+        Energy of the node or rack and of all its boards [J].
+    drawn
+        Energy of the boards of each job [J].
+
+    Returns
+    -------
+    polars.DataFrame
+        The frame of the split with ``energy_lo`` and ``energy_hi`` [J]; null where jobs claim more than there is. How the
+        rest of the machine is divided is a rule, which no interval holds.
+
+    Examples
+    --------
+    >>> jobs = {"a": Estimate(600.0, 594.0, 606.0), "b": Estimate(400.0, 400.0, 400.0)}
+    >>> frame = pl.DataFrame({"job": list(jobs), "energy_j": [e.value for e in jobs.values()]})
+    >>> split = by_measured_energy(frame, total_j=2000.0, boards_j=1000.0)
+    >>> bounded(split, total=Estimate(2000.0, 1980.0, 2020.0), boards=Estimate(1000.0), drawn=jobs)["energy_hi"].round(1).to_list()
+    [1217.0, 808.0, 12.0]
+    """
+    ends: list[tuple[float | None, float | None]] = []
+    for job in shares.frame["job"]:
+        if job == IDLE:
+            part = estimates.combine(lambda w, b, *d: w * max(b - sum(d), 0.0) / b, total, boards, *drawn.values())
+        else:
+            part = estimates.combine(lambda w, b, d: w * d / b, total, boards, drawn[job])
+        ends.append((None, None) if shares.findings else (part.lo, part.hi))
+    lo, hi = (pl.Series(e, dtype=pl.Float64) for e in zip(*ends, strict=True))
+    return shares.frame.with_columns(energy_lo=lo, energy_hi=hi)
 
 
 def _split(jobs: pl.DataFrame, whole: float, total_j: float, method: str) -> Shares:

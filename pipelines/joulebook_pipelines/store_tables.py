@@ -115,9 +115,13 @@ def stored_columns(con: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def is_of_this_version(con: duckdb.DuckDBPyConnection) -> bool:
-    """Tell whether a store's readings, if it has any, are kept as this module keeps them."""
-    stored = stored_columns(con)
-    return not stored or set(_KEPT) <= stored
+    """Tell whether what a store holds has the columns that this version reads and writes."""
+    rows = con.execute(
+        "select table_name, list(column_name) from duckdb_columns() where not internal group by all"
+    ).fetchall()
+    held = {name: set(columns) for name, columns in rows}
+    wanted = {t.name: {c.name for c in t.columns} for t in schema.TABLES} | {READING_ROWS: set(_KEPT)}
+    return all(columns <= held[name] for name, columns in wanted.items() if name in held)
 
 
 def make_room(con: duckdb.DuckDBPyConnection, frame: pl.DataFrame) -> set[str]:

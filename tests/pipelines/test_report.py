@@ -217,7 +217,7 @@ def more_tables():
             {"run_id": "train-1", "scope": "node", "step": 50 * i, "end_utc": at(300 + 120 * i), "energy_j": 1.68e5 * i, "loss": 2.5 + 3.0 / i,
              "marginal_j": None if i == 1 else 5e4 * i**2, "marginal_lo": None if i == 1 else 4e4 * i**2,
              "marginal_hi": None if i in (1, 20) else 7e4 * i**2} for i in range(1, 21)],
-        "shares": [share | {"run_id": r, "energy_j": e, "share_ratio": e / 3.36e6} for r, e in (("train-1", 2.2e6), ("train-2", 0.9e6), ("idle", 0.26e6))],
+        "shares": [share | {"run_id": r, "energy_j": e, "energy_lo": 0.99 * e, "energy_hi": 1.01 * e, "share_ratio": e / 3.36e6} for r, e in (("train-1", 2.2e6), ("train-2", 0.9e6), ("idle", 0.26e6))],
         "what_if": [{"run_id": "train-1", "metric": "carbon_kg", "shift_h": float(h), "value": 0.7 + 0.02 * h} for h in range(-5, 6)],
         "days": [
             {"day": d, "scope": s, "runs": 2, "mfu_ratio": m, "tokens_per_j": t, "pue": 1.3, "mfu_ratio_change_ratio": dm,
@@ -515,7 +515,7 @@ def test_advice_names_what_a_campaign_showed(pages):
 
 def test_a_run_that_shared_its_machine_is_told_its_part(pages):
     text = section(pages, "more", "cost")
-    assert "took 0.6111 kWh of the node that it shared with train-2" in text
+    assert "took 0.6111 ± 0.0061 kWh of the node that it shared with train-2" in text
     assert "Start at a better hour: 5 h earlier, run train-1 would have come to 0.6000 kg CO2e" in section(
         pages, "more", "advice"
     )

@@ -148,25 +148,25 @@ def _sharing(context: Context) -> Numbers:
         )
         if node.is_empty() or boards.is_empty():
             continue
-        drawn = [
-            energy.integrate(
+        drawn = {
+            r.run_id: energy.integrate(
                 boards.filter(pl.col("device").is_in(r.devices)), start_utc=r.start_utc, end_utc=r.end_utc
-            ).total.value
+            ).total
             for r in mine
-        ]
-        whole = energy.integrate(node, start_utc=start, end_utc=end).total.value
-        all_boards = energy.integrate(boards, start_utc=start, end_utc=end).total.value
-        if whole is None or not all_boards or any(d is None for d in drawn):
+        }
+        whole = energy.integrate(node, start_utc=start, end_utc=end).total
+        all_boards = energy.integrate(boards, start_utc=start, end_utc=end).total
+        if whole.value is None or not all_boards.value or any(d.value is None for d in drawn.values()):
             continue
         jobs = pl.DataFrame(
-            {"job": [r.run_id for r in mine], "energy_j": drawn}, schema_overrides={"energy_j": pl.Float64}
+            {"job": list(drawn), "energy_j": [d.value for d in drawn.values()]},
+            schema_overrides={"energy_j": pl.Float64},
         )
-        split = sharing.by_measured_energy(jobs, total_j=whole, boards_j=all_boards)
-        rows += [
-            {"host": host, "scope": "node", "start_utc": start, "end_utc": end, "run_id": r["job"], "energy_j": r["energy_j"],
-             "share_ratio": r["energy_j"] / whole, "method": "by what the boards of each run drew"}
-            for r in split.frame.iter_rows(named=True)
-        ]  # fmt: skip
+        split = sharing.by_measured_energy(jobs, total_j=whole.value, boards_j=all_boards.value)
+        frame = sharing.bounded(split, total=whole, boards=all_boards, drawn=drawn)
+        place: dict[str, object] = {"host": host, "scope": "node", "start_utc": start, "end_utc": end}
+        place["method"] = "by what the boards of each run drew"
+        rows += [place | r for r in frame.drop("weight").rename({"job": "run_id"}).iter_rows(named=True)]
     context.store.replace("shares", pl.DataFrame(rows, schema=schema.table("shares").schema))
     return numbers
 

@@ -93,7 +93,7 @@ def shares(source: Source, budget: Budget) -> Section | None:
     for at, of in enumerate(groups[:4]):
         unit = shown.unit_for("energy_j", of["energy_j"].to_list())
         made: list[list[str | Number]] = [
-            [r["run_id"], shown.number(r["energy_j"], unit=unit, reason="–"),
+            [r["run_id"], shown.number(r["energy_j"], r["energy_lo"], r["energy_hi"], unit=unit, reason="–"),
              shown.number(r["share_ratio"], unit=_PERCENT, reason="–"), r["method"] or ""]
             for r in of.sort("energy_j", descending=True, nulls_last=True).head(ROWS_SHOWN).iter_rows(named=True)
         ]  # fmt: skip

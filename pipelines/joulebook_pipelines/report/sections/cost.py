@@ -92,7 +92,7 @@ def _shared(source: Source, run: str, energy: dict[str, Any]) -> Markup | None:
     others = rows.join(mine.select(span), on=span, how="semi")["run_id"].to_list()
     names = ", ".join(r for r in others if r not in (run, IDLE)) or "no other run"
     unit = shown.unit_for("energy_j", [energy["value"]])
-    part = shown.number(mine["energy_j"][0], unit=unit)
+    part = shown.number(*mine.select("energy_j", "energy_lo", "energy_hi").row(0), unit=unit)
     lead = Markup("Run <b>{}</b> took <strong>{}</strong> of the {} that it shared with {}").format(
         run, copyable(part), energy["scope"], names
     )
