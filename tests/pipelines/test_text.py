@@ -42,7 +42,9 @@ def test_the_same_text_comes_out_of_every_encoding_and_compression(tmp_path, enc
 
 @given(
     st.lists(
-        st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00\ufeff"), max_size=12), min_size=1, max_size=30
+        st.text(st.characters(codec="utf-8", exclude_characters="\r\n\x00\ufeff\x1b"), max_size=12),
+        min_size=1,
+        max_size=30,
     )
 )
 def test_blocks_of_any_size_hold_each_line_once_with_its_number(tmp_path_factory, lines):
@@ -65,6 +67,28 @@ def test_what_another_program_appended_in_its_own_encoding_is_read(tmp_path, fir
     path.write_bytes(one.encode(first) + two.encode(then) + one.encode(first.removesuffix("-sig")))
     expected = (one + two + one).replace("\r\n", "\n").split("\n")[:-1]
     assert [line.lstrip("\ufeff") for _, line in _lines(_read(path))] == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_colours_and_clearings_of_a_terminal_are_no_part_of_a_line(tmp_path, encoding):
+    shown = (
+        "\x1b[H\x1b[2J\x1b[3J\x1b[1;32mtime\x1b(B\x1b[m, power [W]\x1b[K\n",
+        "1, \x1b[38;5;196m250.5 W\x1b[0m\n",
+        "#033[31m2, 71.0 W#033[0m\n",
+        "\x1b]0;node7: ~\x07\x1b[?25l3, 70.0 W\x1b[?25h",
+    )
+    path = tmp_path / "log.csv"
+    path.write_bytes("".join(shown).encode(encoding))
+    expected = ["time, power [W]", "1, 250.5 W", "2, 71.0 W", "3, 70.0 W"]
+    for size in (16, 1 << 20):
+        assert [line for _, line in _lines(_read(path, size))] == expected
+    assert list(text.head(path, path.name).lines) == expected
+
+
+def test_a_jump_to_a_place_of_the_screen_stays_as_what_follows_it_is_of_another_line(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_bytes(b"power 71 W\x1b[5;12H250 W\n")
+    assert _lines(_read(path)) == [(1, "power 71 W\x1b[5;12H250 W")]
 
 
 def test_a_last_line_without_end_is_told(tmp_path):

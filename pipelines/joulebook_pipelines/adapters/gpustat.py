@@ -19,7 +19,6 @@ _CARD = (
 )
 """Groups: number, model, temperature, utilisation, power, limit; a fan or an encoder may stand between."""
 
-_COLOURS = r"\x1b\[[0-9;]*m|\x1b\(B"
 _VALUES = (
     ("temperature", "temperature_c", "C"), ("utilization", "utilization_ratio", "percent"), ("power", "power_w", "W"),
     ("limit", "power_limit_w", "W"),
@@ -27,12 +26,11 @@ _VALUES = (
 
 
 def _sniff(head: Head) -> bool:
-    text = re.sub(_COLOURS, "", head.text)
-    return re.search(_CARD, text, re.MULTILINE) is not None and re.search(_STAMP, text, re.MULTILINE) is not None
+    return all(re.search(pattern, head.text, re.MULTILINE) for pattern in (_CARD, _STAMP))
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    first = re.search(_STAMP, re.sub(_COLOURS, "", log.head.text), re.MULTILINE)
+    first = re.search(_STAMP, log.head.text, re.MULTILINE)
     if first is None:
         raise LogRefusedError(f"{log.name}: no line begins with a host and a time, as gpustat prints before its cards")
     clock = stamps.localiser(stamps.StampForm("printed", aware=False), log.options, log.name, 1, first[1])
@@ -69,11 +67,10 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _under_marks(block: Block, mark: str | None) -> pl.DataFrame:
-    """Return the lines of a block without colours, with the stamp above them and the number of the card that they are about."""
+    """Return the lines of a block with the stamp above them and the number of the card that they are about."""
     numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
     lines = pl.DataFrame({"line": numbers, "text": block.lines})
-    plain = pl.col("text").str.replace_all(_COLOURS, "").str.replace_all("\r", "", literal=True)
-    lines = lines.with_columns(text=plain).filter(pl.col("text").str.strip_chars() != "")
+    lines = lines.filter(pl.col("text").str.strip_chars() != "")
     lines = lines.with_columns(mark=pl.col("text").str.extract(_STAMP, 1), card=pl.col("text").str.extract(_CARD, 1))
     own = pl.col("mark").is_not_null()
     return lines.with_columns(pl.col("mark").forward_fill().fill_null(pl.lit(mark, pl.String)), own=own)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import boards, stamps, table
+from joulebook_pipelines.logs import boards, nvidia_query, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -33,7 +33,9 @@ ABOVE_TITLE = 2
 
 
 def _sniff(head: Head) -> bool:
-    return any(_TITLE.match(line) for line in head.lines[:40])
+    # A script may print the table once above the rows of its query.
+    lines = head.lines[:40]
+    return any(map(_TITLE.match, lines)) and not any(map(nvidia_query.is_header, lines))
 
 
 @dataclass

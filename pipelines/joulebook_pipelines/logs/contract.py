@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook.findings import Finding
+from joulebook_pipelines.logs import terminal
 from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.text import Block, Head, LogRefusedError, blocks, pieces
 
@@ -103,7 +104,7 @@ class Log:
             if total > limit_bytes:
                 raise LogRefusedError(f"{self.name}: larger than {limit_bytes >> 20} MiB; split it into parts")
             found.append(piece)
-        return b"".join(found).decode("utf-8", errors="replace")
+        return terminal.without_codes(b"".join(found)).decode("utf-8", errors="replace")
 
 
 @dataclass(frozen=True)

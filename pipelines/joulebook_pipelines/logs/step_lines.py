@@ -124,9 +124,6 @@ own loops: a time, the number of the step and its loss in one line."""
 _COUNTS = re.compile(r"(?i)step|iter|num_updates|\btrl:|\d rate, ")
 """What every line about a step holds: most lines of most files need no second look."""
 
-COLOURS = r"\x1b\[[0-9;]*m"
-"""What a terminal shows in colours stands so in a file."""
-
 
 def find(head: Head) -> Form | None:
     """Return the form that some line at the beginning of a file has.
@@ -137,5 +134,5 @@ def find(head: Head) -> Form | None:
     >>> find(Head("train.log", line, "utf-8", True)).framework
     'torchtitan'
     """
-    lines = [re.sub(COLOURS, "", line) for line in head.lines if _COUNTS.search(line)]
+    lines = [line for line in head.lines if _COUNTS.search(line)]
     return next((f for f in FORMS if any(map(f.tells, lines))), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import step_lines, step_stamps, table, work
+from joulebook_pipelines.logs import step_stamps, table, work
 from joulebook_pipelines.logs.contract import Block, Log, Part
 from joulebook_pipelines.logs.step_lines import Form
 
@@ -37,8 +37,7 @@ def parse(log: Log, form: Form) -> Iterator[Part]:
         The stamps cannot be known.
     """
     pattern = next((p for q, _, p in form.things if q == "end_utc"), "")
-    plain = (re.sub(step_lines.COLOURS, "", line) for line in log.head.lines)
-    lines = [line for line in plain if form.tells(line)][:_SAMPLES]
+    lines = [line for line in log.head.lines if form.tells(line)][:_SAMPLES]
     told = [m[1] for line in lines if (m := re.search(pattern, line))] if pattern else []
     # A log that is timed in a stray line only is not timed.
     told = told if 2 * len(told) >= len(lines) else []
@@ -71,7 +70,7 @@ def _split(
     """Return the things of each step as text, and rejects of lines that are cut; several ranks may print the same step."""
     numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
     lines = pl.DataFrame({"line": numbers, "raw": block.lines})
-    lines = lines.with_columns(raw=pl.col("raw").str.replace_all(step_lines.COLOURS, "")).with_columns(seen="raw")
+    lines = lines.with_columns(seen="raw")
     lines = lines.with_columns(seen=pl.col("seen").str.replace_all(form.cut, "")) if form.cut else lines
     lines = _under_headings(lines, form, passed) if form.heading else lines
     seen = pl.col("seen")

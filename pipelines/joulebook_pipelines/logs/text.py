@@ -1,7 +1,8 @@
 """Bytes of a log as UTF-8 blocks of whole lines with their physical line numbers, bounded in memory.
 
 Compressed files are read as they are; encodings are found from the first bytes. Nothing is dropped here: a byte that
-cannot be decoded becomes U+FFFD, a NUL stays, and only a line longer than :data:`LONGEST_LINE` is cut, said so.
+cannot be decoded becomes U+FFFD, a NUL stays, and only a line longer than :data:`LONGEST_LINE` is cut, said so. Colours of a
+terminal are no part of the text.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import IO
 
 import numpy as np
 
-from joulebook_pipelines.logs import encodings, packed
+from joulebook_pipelines.logs import encodings, packed, terminal
 
 HEAD_BYTES = 1 << 16
 """How much of a file is looked at to recognise it: enough for preambles of hundreds of lines."""
@@ -105,7 +106,7 @@ def head(path: Path, name: str) -> Head:
     encoding = encodings.of(raw)
     raw = encodings.unmixed(raw, encoding)
     text = raw.decode(encoding, errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return Head(name, text, encoding, len(raw) < HEAD_BYTES)
+    return Head(name, terminal.plain(text), encoding, len(raw) < HEAD_BYTES)
 
 
 def refuse_long_line(path: Path, name: str) -> None:
@@ -182,7 +183,8 @@ def blocks(
                 file.seek(from_byte)
             most = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES)
             bytes_ = (to_byte - from_byte) if to_byte is not None and packed.is_plain(path) else None
-            for piece in _whole_lines(_bounded(_utf8_pieces(file, head_.encoding, size, bytes_), most, head_.name)):
+            bounded = _bounded(_utf8_pieces(file, head_.encoding, size, bytes_), most, head_.name)
+            for piece in map(terminal.without_codes, _whole_lines(bounded)):
                 if held is not None and not piece.endswith(b"\n") and piece.find(b"\n") < 0:
                     # A last line without end is judged beside its neighbours, so it comes in one block with them.
                     held = Block(held.first_line, held.data + piece)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from joulebook_pipelines.logs.contract import Head
-from joulebook_pipelines.logs.step_lines import COLOURS, STAMP, Form
+from joulebook_pipelines.logs.step_lines import STAMP, Form
 
 _NUMBER = r"'?([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf))\b"
 _TIME = ("end_utc", "time", STAMP)
@@ -114,5 +114,5 @@ def find(head: Head) -> Form | None:
     text = head.text.lstrip()
     if "loss" not in text.lower() or re.match(r"\{\s*\"|\[\s*\{", text):  # JSON has its own reader
         return None
-    lines = [line for line in (re.sub(COLOURS, "", x) for x in head.lines) if "loss" in line.lower()]
+    lines = [line for line in head.lines if "loss" in line.lower()]
     return next((f for f in FORMS if sum(map(f.tells, lines[:LOOKED_AT])) >= LEAST_LINES), None)

@@ -1,0 +1,29 @@
+r"""Codes by which programs steer a terminal (colours, clearing), as they stand in files that terminals' output was sent to."""
+
+from __future__ import annotations
+
+import re
+
+_CODES = (
+    r"(?:\x1b|#033)(?:\[[0-9;:]*m|\[[0-3]?[JK]|\[(?:1;1)?H|\[\?\d+[hl]|[(][AB0])|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"
+)
+"""Colours, clearing, the way back to the top, modes, the set of characters, the window's title. ``#033`` is how rsyslog writes
+the escape. Jumps to a place of the screen stay: what follows them belongs to another line than the one it stands in."""
+
+_OF_BYTES, _OF_TEXT = re.compile(_CODES.encode()), re.compile(_CODES)
+
+
+def without_codes(data: bytes) -> bytes:
+    r"""Return what a reader at the terminal would have read.
+
+    Examples
+    --------
+    >>> without_codes(b"\x1b[32m71.5 W\x1b[0m"), without_codes(b"\x1b[5;12H71")
+    (b'71.5 W', b'\x1b[5;12H71')
+    """
+    return _OF_BYTES.sub(b"", data) if b"\x1b" in data or b"#033" in data else data
+
+
+def plain(text: str) -> str:
+    """Return the same of text."""
+    return _OF_TEXT.sub("", text)
