@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from joulebook import own_time
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines import recognise, source_reader, tally
 from joulebook_pipelines.logs import text
@@ -194,10 +195,18 @@ def _grown(
         taken = source_reader.take(log, adapter, store, source_id, tally.Tally(latest=known["last_utc"]), progress)
         source_reader.settle(log, store, source_id, taken)
         count = taken.count
+        apart = count.last and known["last_utc"] and (count.last - known["last_utc"]).days > own_time.APART_DAYS
         # What was said of the first part counts its lines; the same words about both parts are those about neither.
         rows = finding_rows(taken.findings, stage="ingest", source_id=source_id)
         same = _of_lines(rows).equals(_of_lines(said))
-        if not same or not count.sorted or count.equal_stamps or taken.strays or set(taken.channels) - set(channels):
+        if (
+            not same
+            or apart
+            or not count.sorted
+            or count.equal_stamps
+            or taken.strays
+            or set(taken.channels) - set(channels)
+        ):
             raise _ReadWholeError
         store.forget_rows("findings", source_id)
         store.insert("findings", rows)

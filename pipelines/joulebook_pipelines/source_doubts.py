@@ -13,8 +13,6 @@ from joulebook_pipelines.logs.contract import Channel
 
 WITHOUT_POWER, NO_SUCH_TIME, ZERO_DURATION = "device-without-power", "no-such-time", "zero-duration"
 
-STRAY = "stamp-far-from-the-rest"
-
 _POWER_COLUMN = re.compile(r"(?i)pow|pwr|watt|energy|consum|totec|leistung|\[\w?w\]|\(\w?w\)")
 """Titles of columns that hold power or energy."""
 
@@ -138,23 +136,3 @@ def _momentary(name: str, rejects: pl.DataFrame) -> list[Finding]:
         "is no power to give and no run: too short for the tracker, or for its clock.",
         {"rows": rows, "line": line},
     )]  # fmt: skip
-
-
-def stray(name: str, gone: pl.DataFrame) -> Finding:
-    """Say that readings were set aside because their stamps cannot be right.
-
-    Parameters
-    ----------
-    name
-        The file.
-    gone
-        ``line, device, ts_utc`` of each.
-    """
-    first = gone.row(0, named=True)
-    return Finding(
-        "clock-not-set", Severity.WARNING, name,
-        f"{counted(gone.height, 'reading')} set aside: stamped {first['ts_utc']:%Y-%m-%d} (first line {first['line']}), more than a "
-        "year from the rest of the log. The clock was not set then (a start without a battery, before the time was fetched): what was "
-        "measured is in no number.",
-        {"readings": gone.height, "line": first["line"]},
-    )  # fmt: skip

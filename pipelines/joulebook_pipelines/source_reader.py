@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from joulebook import rules
+from joulebook import own_time, rules
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
 from joulebook_pipelines import source_doubts, tally
-from joulebook_pipelines.logs import table
+from joulebook_pipelines.logs import clock_set, table
 from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.contract import Adapter, Channel, Log, Part
 from joulebook_pipelines.logs.gathered import gathered
@@ -24,9 +24,6 @@ ABOVE_LIMIT = "above-power-limit"
 
 OF_ALL = frozenset({ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME, source_doubts.ZERO_DURATION})
 """The findings that are made over all rows of a source, however often it grew."""
-
-MOST_DAYS_SURE = 366
-"""In a log that reaches no further no stamp can be a year from the rest."""
 
 Progress = Callable[[str, int], None]
 """Told the name of the file and the bytes that were read since the last call."""
@@ -91,6 +88,7 @@ def _take_parts(log: Log, adapter: Adapter, store: Store, source_id: int, taken:
 def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
     """Move readings that stand twice to the rejects, with their text, and note what the order of the stamps says."""
     _set_strays_aside(log, store, source_id, taken)
+    taken.findings += clock_set.never(log.name, taken.count.last, {f.code for f in taken.findings})
     taken.gone = _set_aside(log, store, source_id, taken)
     taken.rejects += taken.gone.height
     taken.findings += [*_order_findings(log.name, taken), *_scope_findings(log.name, taken.channels)]
@@ -143,20 +141,20 @@ def _write(part: Part, source_id: int, store: Store) -> int:
 def _set_strays_aside(log: Log, store: Store, source_id: int, taken: Taken) -> None:
     """Move readings whose clock was not set to the rejects: one of them would make a log of an hour one of decades."""
     count = taken.count
-    if count.first is None or count.last is None or (count.last - count.first).days <= MOST_DAYS_SURE:
+    if count.first is None or count.last is None or (count.last - count.first).days <= own_time.APART_DAYS:
         return
-    gone = store.settle_strays(source_id, ordered=count.sorted)
+    gone = store.settle_strays(source_id)
     if gone.is_empty():
         return
     texts = pl.DataFrame(
         _lines_of(log, gone["line"].unique().to_list()), schema={"line": pl.Int64, "raw": pl.String}, orient="row"
     )
     store.insert("rejects", gone.join(texts, on="line", how="left").select(
-        "line", "device", column_name=pl.lit(""), rule=pl.lit(source_doubts.STRAY), raw="raw", source_id=pl.lit(source_id, pl.Int32)
+        "line", "device", column_name=pl.lit(""), rule=pl.lit(clock_set.RULE), raw="raw", source_id=pl.lit(source_id, pl.Int32)
     ))  # fmt: skip
     taken.strays, taken.rejects = gone.height, taken.rejects + gone.height
     count.first, count.last = store.reach(source_id)
-    taken.findings.append(source_doubts.stray(log.name, gone))
+    taken.findings.append(clock_set.finding(log.name, gone, "reading", "ts_utc"))
 
 
 def _set_aside(log: Log, store: Store, source_id: int, taken: Taken) -> pl.DataFrame:

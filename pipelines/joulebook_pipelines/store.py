@@ -16,8 +16,7 @@ from typing import Self
 import duckdb
 import polars as pl
 
-from joulebook import schema
-from joulebook_pipelines.store_channels import DATED_FROM
+from joulebook import own_time, schema
 from joulebook_pipelines.store_keys import ChannelKeys
 from joulebook_pipelines.store_questions import Questions
 from joulebook_pipelines.store_tables import (
@@ -217,22 +216,18 @@ class Store(Questions):
         self._take_out(source_id, gone)
         return gone
 
-    def settle_strays(self, source_id: int, *, ordered: bool) -> pl.DataFrame:
-        """Take out readings whose stamps lie more than a year from most of their source, and return ``line, device, ts_utc``.
-
-        Parameters
-        ----------
-        source_id
-            Source.
-        ordered
-            Stamps never go back, so that a log of several years is possible; stamps from before logs were kept are stray all the
-            same.
-        """
+    def settle_strays(self, source_id: int) -> pl.DataFrame:
+        """Take out readings of days that their source cannot have been written on, and return ``line, device, ts_utc``."""
+        days = self.sql(
+            """select date_trunc('day', ts_utc) as day, count(*) as rows, min(line) as first_line, max(line) as last_line
+            from readings where source_id = ? group by day""",
+            [source_id],
+        )
+        stray = own_time.stray_days(days)
         gone = self.sql(
-            """with usual as (select median(epoch(ts_utc)) as middle_s from readings where source_id = ?)
-            select line, device, ts_utc from readings, usual where source_id = ? and abs(epoch(ts_utc) - middle_s) > 366 * 86400
-                and middle_s >= epoch(cast(? as timestamptz)) and (ts_utc < cast(? as timestamptz) or not ?) order by line, device""",
-            [source_id, source_id, DATED_FROM.isoformat(), DATED_FROM.isoformat(), ordered],
+            """select line, device, ts_utc from readings where source_id = ? and date_trunc('day', ts_utc) in
+                (select unnest(cast(? as timestamptz[]))) order by line, device""",
+            [source_id, stray.to_list()],
         )
         self._take_out(source_id, gone)
         return gone

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 
-from joulebook import schema
+from joulebook import own_time, schema
 from joulebook_pipelines.logs.contract import Channel
 from joulebook_pipelines.store_tables import quoted
 from joulebook_pipelines.store_timeline import TimelineReads
@@ -17,9 +17,6 @@ TRUE_US = """epoch_us(r.ts_utc) - case when m.drift_ppm = 0 then cast(round(1e6 
     else cast(round(1e6 * m.offset_s + m.drift_ppm
         * (epoch_us(r.ts_utc) - coalesce(epoch_us(m.anchor_utc), epoch_us(r.ts_utc))) * 1e-6) as bigint) end"""
 """The true time of a reading [µs], in whole numbers: intervals of the database take twice as long."""
-
-DATED_FROM = datetime(2000, 1, 1, tzinfo=UTC)
-"""Nothing is logged before this: what lies there are seconds since an unknown start, or of a clock that was not set."""
 
 
 class ChannelReads(TimelineReads):
@@ -209,7 +206,7 @@ class ChannelReads(TimelineReads):
                 group by s.host, dated having start_utc < end_utc)
             select host, start_utc, end_utc from spans
             qualify row_number() over (partition by host order by dated desc) = 1 order by host""",
-            [DATED_FROM.isoformat()],
+            [own_time.SET_FROM.isoformat()],
         )
 
     def write_table(self, name: str, file: Path, form: str) -> Path:

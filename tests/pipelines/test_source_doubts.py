@@ -106,7 +106,7 @@ def test_readings_of_a_clock_that_was_not_set_are_set_aside_and_told(study_folde
     with open_store(out / "study.duckdb") as store:
         energy = store.results().filter((pl.col("metric") == "energy_j") & (pl.col("device") == "gpu:0"))
         assert energy.select("value", "coverage_ratio").row(0) == (pytest.approx(500.0), 1.0)
-        assert store.rejects().select("line", "rule").rows() == [(at + i, "stamp-far-from-the-rest") for i in range(2)]
+        assert store.rejects().select("line", "rule").rows() == [(at + i, "clock-not-set") for i in range(2)]
         (found,) = store.findings().filter(pl.col("code") == "clock-not-set")["message"]
         assert f"first line {at}" in found
         (source,) = store.table("sources").iter_rows(named=True)

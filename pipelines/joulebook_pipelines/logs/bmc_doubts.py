@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from joulebook import own_time
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs.resolution import Levels
 
@@ -50,7 +51,7 @@ class Doubts:
     def note(self, raw: pl.DataFrame, *, two_clocks: bool) -> None:
         """Take note of controllers that have no clock, call their reading inactive, or run on another time."""
         dcmi = raw.filter("is_dcmi")
-        set_ = pl.col("own").dt.year() >= 2000
+        set_ = pl.col("own") >= own_time.SET_FROM.replace(tzinfo=None)
         self.clock_unset += dcmi.filter(~set_).height
         self.inactive_kept += dcmi.filter(pl.col("state").str.contains(INACTIVE) & pl.col("rule").is_null()).height
         late = dcmi.filter(set_).select(
@@ -65,7 +66,7 @@ class Doubts:
         if self.clock_unset:
             found.append(Finding(
                 "controller-clock-not-set", Severity.WARNING, name,
-                f"The controller's own stamps of {self.clock_unset} readings are from before 2000: it has no clock. "
+                f"The controller's own stamps of {self.clock_unset} readings are from before 2001: it has no clock. "
                 "They are not used, and its "
                 "minimum, maximum and average are no statistics.", {"readings": self.clock_unset},
             ))  # fmt: skip

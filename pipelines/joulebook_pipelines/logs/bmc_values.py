@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import rules
-from joulebook_pipelines.logs import bmc_doubts, cells, table
+from joulebook import own_time, rules
+from joulebook_pipelines.logs import bmc_doubts, cells, clock_set, table
 
-CLOCK_SET_FROM = pl.datetime(2000, 1, 1)
-"""A controller that knows no time counts from 1970; nothing is measured before this."""
+CLOCK_SET_FROM = pl.lit(own_time.SET_FROM.replace(tzinfo=None))
+"""A controller that knows no time counts from 1970, or from 2000."""
 
 
 def rule_of(no_time: str) -> pl.Expr:
@@ -21,7 +21,7 @@ def rule_of(no_time: str) -> pl.Expr:
         .when(null).then(cells.why_null(pl.col("value")))
         .when(pl.col("canonical") == "").then(pl.lit("no-unit"))
         .when(pl.col("is_dcmi") & idle).then(pl.lit("deactivated"))
-        .when(time & pl.col("is_dcmi") & (pl.col("own") < CLOCK_SET_FROM)).then(pl.lit("clock-not-set"))
+        .when(time & pl.col("is_dcmi") & (pl.col("own") < CLOCK_SET_FROM)).then(pl.lit(clock_set.RULE))
         .when(time).then(pl.lit(no_time))
         .when(again).then(pl.lit("second-under-one-stamp"))
     )  # fmt: skip

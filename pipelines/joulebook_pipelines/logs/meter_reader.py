@@ -51,7 +51,6 @@ class Reader:
     seen: set[str] = field(default_factory=set)
     last_of_day_us: int | None = None
     days: int = 0
-    set_clock: meter_oddities.Clock = field(default_factory=meter_oddities.Clock)
     headers: meter_oddities.Headers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,11 +84,8 @@ class Reader:
     def afterwards(self) -> tuple[Finding, ...]:
         """Return what only shows when all rows are read."""
         name = self.log.name
-        odd = [
-            *self.headers.findings(name),
-            *self.set_clock.findings(name, relative=self.found.form.pattern == "relative"),
-        ]
-        return (*odd, *self.checks.findings(), *relative.repeated_hour(self.log, self.found.clock))
+        late = relative.repeated_hour(self.log, self.found.clock)
+        return (*self.headers.findings(name), *self.checks.findings(), *late)
 
     def _quick(self, block: Block) -> Part | None:
         """Read a block of bare numbers with a typed reader; ``None`` as soon as anything needs a second look."""
@@ -111,8 +107,6 @@ class Reader:
         if frame is None or not all(frame[c].is_finite().all(ignore_nulls=False) for c in numbers):
             return None
         frame = self._timed(frame)
-        if self.set_clock.doubtful(frame["ts_utc"]):
-            return None
         if frame["ts_utc"].null_count() or any(bool((frame[c].abs() >= cells.OVER_RANGE).any()) for c in numbers):
             return None
         readings = []
@@ -143,10 +137,6 @@ class Reader:
             lost = timed.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
             rejects = pl.concat([rejects, table.without_time(lost, fields, self.stamp)])
             timed = timed.filter(pl.col("ts_utc").is_not_null())
-        timed, early = self.set_clock.split(timed)
-        if early.height:
-            unset = early.with_columns(device=pl.lit(None, pl.String))
-            rejects = pl.concat([rejects, table.without_time(unset, fields, self.stamp, "clock-not-set")])
         if layout.value and layout.unit:
             readings, more, channels = meter_long.readings(timed, found, self.log.options, self._title(layout.value))
         else:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, stamps, step_names, step_ranks, table
+from joulebook_pipelines.logs import cells, clock_set, stamps, step_names, step_ranks, table
 from joulebook_pipelines.logs.contract import Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -110,7 +110,7 @@ class Steps:
         self._told: list[pl.DataFrame] = []
         self._cumulative = False
         self._processes = 1
-        self._extra: pl.DataFrame | None = None
+        self._extra = self._stray = pl.DataFrame()
 
     def add(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Take in a block and return its rejects.
@@ -178,6 +178,7 @@ class Steps:
         if self._form is None:
             told = _joined(told)
         else:
+            told, self._stray = clock_set.split(told, "at")
             told, self._extra, self._processes = step_ranks.once(told)
         seen = pl.col("tokens_seen")
         from_start = pl.when(pl.col("step") <= 1).then(seen)  # the first step is all that was seen
@@ -258,9 +259,10 @@ class Steps:
     def part(self, *doubts: Finding) -> Part:
         """Return everything that is known at the end of the log."""
         readings, rejects, channels = self.readings()
-        if self._extra is not None and self._extra.height:
-            lines = self._extra.select("line", raw=pl.col("step").cast(pl.Int64).cast(pl.String))
-            rejects = pl.concat([rejects, table.whole_lines(lines, "step-of-another-rank")])
+        for lines, rule in ((self._extra, "step-of-another-rank"), (self._stray, clock_set.RULE)):
+            if lines.height:
+                raw = pl.col("step").cast(pl.Int64).cast(pl.String)
+                rejects = pl.concat([rejects, table.whole_lines(lines.select("line", raw=raw), rule)])
         return Part(
             readings=readings, rejects=rejects, channels=channels, runs=self.runs(), steps=self.steps(),
             findings=(*doubts, *self.findings()),
@@ -276,6 +278,8 @@ class Steps:
                 "run-named-after-file", Severity.NOTE, self._log.name,
                 f"The log names no run; its steps belong to the run {run_of(self._log)!r}, after the file's name.",
             ))  # fmt: skip
+        if self._stray.height:
+            found.append(clock_set.finding(self._log.name, self._stray, "step", "at"))
         if self._processes > 1:
             found.append(step_ranks.told(self._log.name, self._processes))
         if self._cumulative:
