@@ -19,6 +19,7 @@ PROVED = {
     "hf-trainer-state": (1, 1),
     "influx-lines": (2, 0),
     "ipmitool": (17, 3),
+    "lm-sensors": (4, 1),
     "megatron": (2, 1),
     "meter-csv": (65, 10),
     "meter-json": (7, 1),
