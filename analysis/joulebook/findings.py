@@ -113,9 +113,7 @@ def rounded(value: float, lo: float, hi: float) -> str:
     '1743 [1731, 1755]'
     """
     half = (hi - lo) / 2
-    digits = 6 if not (half > 0 and math.isfinite(half)) else 1 - math.floor(math.log10(half))
-    if half > 0:
-        return " ".join(f"{x:.{max(digits, 0)}f}" for x in (value,)) + (
-            f" [{lo:.{max(digits, 0)}f}, {hi:.{max(digits, 0)}f}]"
-        )
-    return f"{value:.{digits}g} [{lo:.{digits}g}, {hi:.{digits}g}]"
+    if not (half > 0 and math.isfinite(half)):
+        return f"{value:.6g} [{lo:.6g}, {hi:.6g}]"
+    digits = max(1 - math.floor(math.log10(float(f"{half:.1e}"))), 0)  # two digits of what is written: 0.0999 is 0.10
+    return f"{value:.{digits}f} [{lo:.{digits}f}, {hi:.{digits}f}]"

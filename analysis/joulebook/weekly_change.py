@@ -36,6 +36,8 @@ OF_THE_WHOLE_RUN = ("energy_j", "marginal_energy_j", "facility_energy_j", "carbo
 SHARES = ("waste_ratio",)
 """Metrics that may be nought: their effect is a difference in shares, not a ratio."""
 
+FIRST = "no earlier run of this kind"
+"""Reason of the refusal where the weeks before have nothing to hold a week against."""
 VERDICTS = ("regression", "improved", "indistinguishable", "refused")
 GROUP = ("kind", "scope", "metric")
 _NEEDED = ("run_id", "week", *GROUP, "value")
@@ -226,7 +228,7 @@ def _refusal() -> pl.Expr:
     )  # fmt: skip
     return (
         pl.when(pl.col("n1") == 0).then(pl.lit("no value this week"))
-        .when(~pl.col("some_before")).then(pl.lit("no earlier run of this kind"))
+        .when(~pl.col("some_before")).then(pl.lit(FIRST))
         .when(pl.col("n0") == 0).then(pl.format("not measured at {} in the weeks before", "scope"))
         .when(whole & pl.col("same_work").eq_missing(False)).then(pl.lit("the runs did different work: look at energy per token"))
         .when(whole & pl.col("same_work").is_null()).then(pl.lit("how much work the runs did is not known: add their tokens, or labels"))

@@ -95,7 +95,7 @@ def _judged(rows: pl.DataFrame, threshold_ratio: float) -> pl.DataFrame:
     drifts = sure & (pl.col("drift_ratio").abs() >= threshold_ratio)
     verdict = pl.when(~enough).then(pl.lit("refused")).when(drifts).then(pl.lit("drifts")).otherwise(pl.lit("steady"))
     reason = (
-        pl.when(~enough).then(pl.format(f"a level in {{}} weeks: needs {LEAST_WEEKS}", "weeks"))
+        pl.when(~enough).then(pl.format(f"weeks with a level: {{}}, needs {LEAST_WEEKS}", "weeks"))
         .when(drifts).then(pl.format("a straight line through {} weeks", "weeks"))
         .when(sure).then(pl.lit(f"a drift, but below {100 * threshold_ratio:g} %"))
         .otherwise(pl.lit("no trend beyond the spread of the weeks"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,12 @@ from threadpoolctl import threadpool_limits
 from typer.exceptions import TyperException
 
 from joulebook import iso_weeks
-from joulebook_pipelines import __version__, book, config, console, fleet, inspect, run
-from joulebook_pipelines.adapters import ADAPTERS
+from joulebook_pipelines import cli_results, config, console, fleet, headline, inspect, run
+from joulebook_pipelines.cli_options import Json, Out, Quiet, StudyPath, out_of, study_of
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
+from joulebook_pipelines.ingest import Outcome
+from joulebook_pipelines.init import FILL_IN
 from joulebook_pipelines.logs.contract import LogRefusedError
 from joulebook_pipelines.store import StoreError, open_store
 
@@ -27,24 +30,10 @@ app = typer.Typer(
     name="joulebook",
     help="Turn power logs of machine-learning training into energy numbers that survive an argument. It reads what other tools wrote.",
     epilog="Example: joulebook run my-logs/ && open my-logs/out/report.html",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="A folder of logs, or its study.toml.")]
-Out = Annotated[Path | None, typer.Option("-o", "--out", help="Folder of the results. Default: STUDY/out.")]
-Json = Annotated[bool, typer.Option("--json", help="Print for a machine.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress.")]
-
-
-def _study(path: Path) -> Study:
-    return config.load(path, adapters=[a.name for a in ADAPTERS])
-
-
-def _out(study: Study, out: Path | None) -> Path:
-    return out if out is not None else study.folder / "out"
 
 
 def _bytes(study: Study) -> int:
@@ -53,18 +42,29 @@ def _bytes(study: Study) -> int:
 
 @app.command(epilog="Example: joulebook init my-logs/")
 def init(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of logs.")]) -> None:
-    """Recognise the files of a folder and write a commented study.toml."""
+    """Recognise the files of a folder, write a commented study.toml."""
     target = folder / config.STUDY_FILE
     if target.exists():
         raise ConfigError(f"{target}: is there already; edit it, or move it away to begin anew")
-    target.write_text(inspect.draft(config.default(folder)), encoding="utf-8")
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{folder}: {'is a file; name the folder it is in' if folder.exists() else 'there is no such folder'}"
+        )
+    text = inspect.draft(config.default(folder))
+    target.write_text(text, encoding="utf-8")
     console.say(str(target))
+    places = text.count(FILL_IN) - 1  # the head of the file tells of the mark
+    answer = f"answer the {console.counted(places, 'place')} marked {FILL_IN} in it, then: " if places else "next: "
+    console.tell(f"{answer}joulebook run {folder}")
 
 
-@app.command(epilog="Example: joulebook check my-logs/")
+@app.command(
+    short_help="Read everything and write nothing: what a run would find.", epilog="Example: joulebook check my-logs/"
+)
 def check(study: StudyPath, json: Json = False) -> None:
     """Read everything and write nothing: sources, rejects, findings, configuration in force."""
-    result = inspect.check(_study(study))
+    study_read = study_of(study)
+    result = inspect.check(study_read)
     if json:
         console.as_json(result.as_dict())
     else:
@@ -72,17 +72,20 @@ def check(study: StudyPath, json: Json = False) -> None:
         if result.rejects.height:
             console.say()
             console.rows(result.rejects)
-        if result.findings.height:
+        more = result.findings.filter(pl.col("code") != "source-refused")  # those are told above
+        if more.height:
             console.say()
-            console.findings(result.findings)
+            console.findings(more)
         console.say()
         console.say(result.configuration)
+        _hint(study_read, result.outcomes)
     raise typer.Exit(DONE if result.good else NOT_GOOD_ENOUGH)
 
 
 @app.command(
-    "run", epilog="Example: joulebook run my-logs/ -o results/    Many at once: joulebook run 'fleet/*' -o results/"
-)
+    "run", short_help="Do the main job: store, analyses, notebooks and HTML report.",
+    epilog="\b\nExample: joulebook run my-logs/ -o results/\nMany at once: joulebook run 'fleet/*' -o results/",
+)  # fmt: skip
 def run_(
     studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="A folder of logs, or its study.toml; many, or a glob.")],
     out: Annotated[str | None, typer.Option("-o", "--out", help="Folder of the results, or a URL. Default: STUDY/out.")] = None,
@@ -104,8 +107,8 @@ def run_(
 
 
 def _one(path: Path, out: str | None, quiet: bool, json: bool, report: bool) -> int:
-    loaded = _study(path)
-    folder = _out(loaded, None if out is None else Path(out))
+    loaded = study_of(path)
+    folder = out_of(loaded, None if out is None else Path(out))
     with console.progress(_bytes(loaded), quiet=quiet) as told:
         if report:
             from joulebook_pipelines import job  # noqa: PLC0415 (the notebook machinery takes a second to load; no other verb needs it)
@@ -115,7 +118,7 @@ def _one(path: Path, out: str | None, quiet: bool, json: bool, report: bool) -> 
             result = run.analyse(loaded, folder, told)
     page = str(result.report) if result.report else None
     with open_store(result.store) as store:
-        lines, answered = inspect.headline(store), inspect.answered(store)
+        lines, answered = headline.lines(store), headline.answered(store)
     if json:
         console.as_json({"report": page, "store": str(result.store), "stages": result.worked})
     else:
@@ -123,7 +126,18 @@ def _one(path: Path, out: str | None, quiet: bool, json: bool, report: bool) -> 
         for line in lines:
             console.say(line)
         console.say(f"report: {page}" if page else f"store: {result.store}")
+        _hint(loaded, result.outcomes)
     return DONE if result.read and answered else NOT_GOOD_ENOUGH
+
+
+def _hint(study: Study, outcomes: Sequence[Outcome]) -> None:
+    """Tell where to say what files lack, to whom there is no study.toml yet."""
+    refused = sum(o.status == "refused" for o in outcomes)
+    if refused and not (study.folder / config.STUDY_FILE).is_file():
+        console.tell(
+            f"{console.counted(refused, 'file')} not read. What they lack is said in a study.toml; write one with: "
+            f"joulebook init {study.folder}"
+        )
 
 
 def _fleet(
@@ -141,7 +155,10 @@ def _fleet(
     return DONE if all(o.status == "done" for o in outcomes) else NOT_GOOD_ENOUGH
 
 
-@app.command(epilog="Example: joulebook weekly my-logs/ --week 2026-W47 -o site/ --fail-on regression")
+@app.command(
+    short_help="Render the page of a week against the weeks before.",
+    epilog="\b\nExample: joulebook weekly my-logs/ --week 2026-W47 -o site/ --fail-on regression",
+)
 def weekly(
     studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Studies, folders with a study.duckdb, or globs of them.")],
     out: Annotated[Path, typer.Option("-o", "--out", metavar="SITE", help="Folder of the site; weeks that it has are kept.")],
@@ -173,6 +190,8 @@ def weekly(
         for one in done:
             for line in one.regressions:
                 console.say(f"▲ {one.week} {line}")
+            if one.outcome:
+                console.say(f"{one.week}: {one.outcome}")
             console.say(f"page: {one.page}")
     found = any(one.regressions for one in done)
     raise typer.Exit(REGRESSION if found and fail_on else DONE)
@@ -185,103 +204,18 @@ def _checked_week(name: str) -> None:
         raise ConfigError(f"--week: {error}") from None
 
 
-@app.command(epilog="Example: joulebook ingest my-logs/")
+@app.command(short_help="Fill the store only, without analysing it.", epilog="Example: joulebook ingest my-logs/")
 def ingest(study: StudyPath, out: Out = None, quiet: Quiet = False) -> None:
     """Fill the store only: sources, readings, rejects, runs, steps, phases."""
-    loaded = _study(study)
+    loaded = study_of(study)
     with console.progress(_bytes(loaded), quiet=quiet) as told:
-        result = run.fill(loaded, _out(loaded, out), told)
+        result = run.fill(loaded, out_of(loaded, out), told)
     console.outcomes(result.outcomes)
     console.say(f"store: {result.store}")
     raise typer.Exit(DONE if result.read else NOT_GOOD_ENOUGH)
 
 
-@app.command(epilog="Example: joulebook rejects my-logs/ --by-rule")
-def rejects(
-    study: StudyPath,
-    out: Out = None,
-    by_rule: Annotated[bool, typer.Option("--by-rule", help="Counts instead of lines.")] = False,
-    json: Json = False,
-) -> None:
-    """List the cells and lines that broke a rule, with their text."""
-    with open_store(_out(_study(study), out)) as store:
-        console.rows(inspect.rejects(store, by_rule=by_rule), json_output=json)
-
-
-@app.command(epilog="Example: joulebook findings my-logs/ --severity warning")
-def findings(
-    study: StudyPath,
-    out: Out = None,
-    severity: Annotated[str, typer.Option(help="Least severity to show: note, warning or error.")] = "note",
-    json: Json = False,
-) -> None:
-    """List what the reader of the numbers should know, worst first."""
-    levels = ("note", "warning", "error")
-    if severity not in levels:
-        raise ConfigError(f"--severity {severity!r}: is one of {', '.join(levels)}")
-    with open_store(_out(_study(study), out)) as store:
-        found = store.findings().filter(pl.col("severity").is_in(levels[levels.index(severity) :]))
-    if json:
-        console.rows(found, json_output=True)
-    else:
-        console.findings(found)
-
-
-@app.command(epilog="Example: joulebook trace my-logs/ train-1 energy_j --scope node")
-def trace(
-    study: StudyPath,
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run.")],
-    metric: Annotated[str, typer.Argument(metavar="METRIC", help="A metric, such as energy_j.")],
-    scope: Annotated[str | None, typer.Option(help="Boundary; all by default.")] = None,
-    out: Out = None,
-    json: Json = False,
-) -> None:
-    """Follow a number back to its files and lines."""
-    with open_store(_out(_study(study), out)) as store:
-        console.rows(inspect.trace(store, run_id, metric, scope), json_output=json)
-
-
-@app.command(epilog="Example: joulebook export my-logs/ --format csv -o tables/")
-def export(
-    study: StudyPath,
-    format: Annotated[str, typer.Option("--format", help="parquet, csv or json.")] = "parquet",
-    to: Annotated[Path | None, typer.Option("--to", help="Folder of the tables. Default: OUT/tables.")] = None,
-    out: Out = None,
-) -> None:
-    """Write the tables of the store as files."""
-    folder = _out(_study(study), out)
-    with open_store(folder) as store:
-        for file in inspect.export(store, to or folder / "tables", format):
-            console.say(str(file))
-
-
-@app.command(epilog="Example: joulebook baseline my-logs/ --book machine.parquet --name resnet --scope node")
-def baseline(
-    study: StudyPath,
-    book_file: Annotated[Path, typer.Option("--book", help="The book, a Parquet file; made where it is missing.")],
-    name: Annotated[str, typer.Option(help="Name of the baseline, such as that of the reference model.")],
-    scope: Annotated[str, typer.Option(help="Boundary of the baseline.")] = "node",
-    out: Out = None,
-    json: Json = False,
-) -> None:
-    """Add the study's stable power to a baseline book and show how the machine has drifted."""
-    with open_store(_out(_study(study), out)) as store:
-        moved = book.add(book_file, store, name, scope)
-    console.rows(moved.frame.filter((pl.col("name") == name) & (pl.col("scope") == scope)), json_output=json)
-    for finding in moved.findings:
-        console.tell(f"{finding.code} — {finding.subject}: {finding.message}")
-
-
-@app.command(epilog="Example: joulebook formats")
-def formats(json: Json = False) -> None:
-    """List every format that is read, what writes it, and what it yields."""
-    console.rows(inspect.formats(), json_output=json)
-
-
-@app.command(epilog="Example: joulebook version")
-def version() -> None:
-    """Print the version."""
-    console.say(__version__)
+app.add_typer(cli_results.app)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -293,9 +227,10 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run_command(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        code = app(arguments, standalone_mode=False)
-        return int(code or DONE)
+        code = app(words or ["--help"], prog_name="joulebook", standalone_mode=False)
+        return int(code or (DONE if words else USAGE))
     except (typer.Exit, SystemExit) as exit_:
         return int(getattr(exit_, "exit_code", None) or getattr(exit_, "code", None) or DONE)
     except (ConfigError, StoreError) as error:

@@ -60,6 +60,17 @@ def _cell(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
 
 
+def counted(n: int, word: str) -> str:
+    """Return how many there are of a thing.
+
+    Examples
+    --------
+    >>> counted(1, "file"), counted(2, "file")
+    ('1 file', '2 files')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
 def outcomes(files: Sequence[Outcome]) -> None:
     """Print what became of each file."""
     for o in files:
@@ -67,7 +78,9 @@ def outcomes(files: Sequence[Outcome]) -> None:
             say(f"✖ refused: {o.reason if o.reason.startswith(o.name) else f'{o.name}: {o.reason}'}")
         else:
             note = {"unchanged": " (unchanged)", "grown": " (only what was added was read)"}.get(o.status, "")
-            counts = f"{o.lines} lines, {o.readings} readings, {o.rejects} rejects"
+            counts = ", ".join(
+                counted(n, w) for n, w in ((o.lines, "line"), (o.readings, "reading"), (o.rejects, "reject"))
+            )
             say(f"{'·' if o.status == 'unchanged' else '✔'} {o.name}: {o.adapter}, {counts}{note}")
 
 
@@ -75,7 +88,26 @@ def findings(frame: pl.DataFrame) -> None:
     """Print findings, worst first."""
     for row in frame.iter_rows(named=True):
         about = f" [{row['run_id']}]" if row["run_id"] and row["run_id"] != row["subject"] else ""
-        say(f"{_MARK[row['severity']]} {row['code']} — {row['subject']}{about}: {row['message']}")
+        subject = f"{row['subject']}{about}: "
+        # a message that names a place in a file begins with that file
+        say(
+            f"{_MARK[row['severity']]} {row['code']} — {'' if row['message'].startswith(row['subject']) else subject}{row['message']}"
+        )
+
+
+def trace(frame: pl.DataFrame) -> None:
+    """Print numbers, and below each the files and lines that it was made from."""
+    about = ("scope", "phase", "metric", "value", "lo", "hi", "method")
+    for key, lines in frame.group_by(about, maintain_order=True):
+        scope, phase, metric, value, lo, hi, method = key
+        ends = f" [{_cell(lo)}, {_cell(hi)}]" if lo is not None and hi is not None else ""
+        during = f" during {phase}" if phase else ""
+        say(f"{metric} = {'–' if value is None else _cell(value)}{ends} at the {scope}{during}: {method}")
+        for row in lines.drop_nulls("path").iter_rows(named=True):
+            say(
+                f"    {row['path']}, lines {row['first_line']} to {row['last_line']}: {counted(row['readings'], 'reading')} of "
+                f"{row['device']}, read as {row['adapter']} (SHA-256 {row['sha256'][:12]}…)"
+            )
 
 
 @contextmanager

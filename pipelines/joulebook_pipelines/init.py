@@ -107,7 +107,7 @@ def _zone(needing: Sequence[Recognised]) -> Iterator[str]:
 def _source(record: Recognised) -> Iterator[str]:
     yield "[[source]]"
     yield f"path = {config_text.string(record.name)}   # {_plain(record.adapter or '')}"
-    if record.reason:
+    if record.reason and not record.needs_zone:  # the line of the zone names the file
         yield f"# {_plain(record.reason)}"
     if record.needs_scope:
         yield f'# scope = "node"   # {FILL_IN}: what the meter covers, one of {", ".join(SUMMED_SCOPES)}'
@@ -118,7 +118,7 @@ def _unread(record: Recognised) -> Iterator[str]:
     yield f"# not read: {_plain(record.reason) or 'no format that joulebook knows'}"
     yield "# [[source]]"
     yield f"# path = {config_text.string(record.name)}"
-    yield f'# adapter = "…"   # {FILL_IN}: its format, if it is one that `joulebook formats` lists'
+    yield '# adapter = "…"   # its format, where it is one that `joulebook formats` lists'
 
 
 def _plain(text: str) -> str:

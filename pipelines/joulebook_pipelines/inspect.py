@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook import schema
-from joulebook_pipelines import config, ingest, init, run, units
+from joulebook_pipelines import config, ingest, init, run
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
@@ -21,12 +21,10 @@ from joulebook_pipelines.store import Store, open_store
 FIRST_PARTS = 2
 """Parts of a file that are looked at to draft a study.toml: what is said before the first block, and the first block."""
 
+MOST_NAMED = 40
+"""Names that an error lists."""
+
 FORMATS = ("parquet", "csv", "json")
-
-MOST_SAID = 8
-"""Findings of what was not given that a run prints; all of them are in the store."""
-
-_SAID = ["code", "subject", "message"]
 
 
 @dataclass(frozen=True)
@@ -104,46 +102,6 @@ def rejects(store: Store, *, by_rule: bool = False) -> pl.DataFrame:
     )
 
 
-def answered(store: Store) -> bool:
-    """Tell whether there is anything to give: some run, of which logs tell or which power readings are."""
-    return store.runs().height > 0
-
-
-_BESIDE = frozenset({"board", "package", "dram"})
-
-
-def headline(store: Store) -> list[str]:
-    """Return one line a run: energy at the widest scope with its interval; what was not given; what doubts there are."""
-    lines = []
-    order = {s: i for i, s in enumerate(schema.SCOPES)}
-    energies = store.results().filter(
-        (pl.col("metric") == "energy_j") & (pl.col("device") == "") & (pl.col("phase") == "")
-    )
-    for run_id in store.runs()["run_id"]:
-        mine = energies.filter(pl.col("run_id") == run_id).sort(pl.col("scope").replace_strict(order, default=-1))
-        rows = mine.rows(named=True)
-        # Cards, processors and memory lie beside each other: none of them is the widest.
-        shown = [r for r in rows if r["scope"] in _BESIDE] if rows and rows[-1]["scope"] in _BESIDE else rows[-1:]
-        told = [f"{units.energy(r['value'], r['lo'], r['hi'])} at the {r['scope']}{_doubt(r)}" for r in shown]
-        lines += [f"{run_id}: {', '.join(told)}"] if told else []
-    findings = store.table("findings")
-    said = findings.filter((pl.col("severity") == "error") & (pl.col("stage") != "recognise"))
-    said = said.unique(_SAID, keep="first", maintain_order=True)
-    lines += [f"✖ {code} — {subject}: {text}" for code, subject, text in said.head(MOST_SAID)[_SAID].iter_rows()]
-    counts = {r["severity"]: r["len"] for r in findings.group_by("severity").len().iter_rows(named=True)}
-    lines.append(
-        f"findings: {counts.get('error', 0)} errors, {counts.get('warning', 0)} warnings, {counts.get('note', 0)} notes"
-    )
-    return lines
-
-
-def _doubt(row: dict[str, object]) -> str:
-    if row["value"] is None:
-        return f" — {row['reason']}"
-    covered = row["coverage_ratio"]
-    return f" ({100 * covered:.1f} % of the time covered)" if isinstance(covered, float) and covered < 0.9995 else ""
-
-
 def trace(store: Store, run_id: str, metric: str, scope: str | None = None) -> pl.DataFrame:
     """Return a number and the files and lines that it was made from.
 
@@ -156,11 +114,23 @@ def trace(store: Store, run_id: str, metric: str, scope: str | None = None) -> p
     if scope is not None:
         numbers = numbers.filter(pl.col("scope") == scope)
     if numbers.is_empty():
-        known = ", ".join(sorted(set(store.results(run_id)["metric"]))) or "none"
-        raise KeyError(f"run {run_id!r} has no {metric!r}{f' at {scope}' if scope else ''}; its metrics: {known}")
+        mine = store.results(run_id)
+        if mine.is_empty():
+            raise KeyError(f"there is no run {run_id!r} with a number; there are: {_some(store.results()['run_id'])}")
+        at = _some(mine.filter(pl.col("metric") == metric)["scope"])
+        if scope is not None and at:
+            raise KeyError(f"run {run_id!r} has no {metric!r} at {scope!r}; it is known at: {at}")
+        raise KeyError(f"run {run_id!r} has no {metric!r}; its metrics: {_some(mine['metric'])}")
     return numbers.select("scope", "phase", "metric", "value", "lo", "hi", "method").join(
         store.lines_behind(run_id), on="scope", how="left"
     )
+
+
+def _some(names: pl.Series) -> str:
+    """Return names, each once; of many the first, and how many more there are."""
+    known = names.unique().sort().to_list()
+    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    return ", ".join(known[:MOST_NAMED]) + more
 
 
 def export(store: Store, folder: Path, form: str) -> list[Path]:

@@ -42,3 +42,22 @@ def test_wrong_calls_are_errors():
         sharing.by_cpu_time(jobs, total_j=1.0, cores=0, window_s=10.0)
     with pytest.raises(ValueError, match="negative"):
         sharing.by_measured_energy(pl.DataFrame({"job": ["a"], "energy_j": [-1.0]}), total_j=1.0, boards_j=1.0)
+
+
+def test_the_part_of_a_run_and_who_was_beside_it():
+    rows = [
+        ("n1", 0, "a", 900.0), ("n1", 0, "b", 600.0), ("n1", 0, "idle", 300.0),
+        ("n2", 0, "c", 70.0), ("n2", 0, "idle", None),
+    ]  # fmt: skip
+    shares = pl.DataFrame(rows, schema=["host", "start_utc", "run_id", "energy_j"], orient="row").with_columns(
+        scope=pl.lit("node"),
+        energy_lo=pl.col("energy_j") - 5,
+        energy_hi=pl.col("energy_j") + 5,
+        method=pl.lit("by board"),
+    )
+    part = sharing.part_of(shares, "a", scope="node")
+    assert part is not None
+    assert (part.energy.value, part.energy.lo, part.energy.hi, part.others) == (900.0, 895.0, 905.0, ("b",))
+    assert sharing.part_of(shares, "c", scope="node").others == ()
+    assert sharing.part_of(shares, "a", scope="rack") is None
+    assert sharing.part_of(shares, "d", scope="node") is None

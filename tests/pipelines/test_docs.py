@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import matplotlib.pyplot as plt
 import pytest
 
-from joulebook_pipelines import accuracy, cli, config, documentation, notebooks, open_store, run
+from joulebook_pipelines import accuracy, cli, cli_results, config, documentation, notebooks, open_store, run
 from joulebook_pipelines.adapters import ADAPTERS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,7 +132,7 @@ def make_studies(folder):
 
 
 def registered():
-    return {c.name or c.callback.__name__ for c in cli.app.registered_commands}
+    return {c.name or c.callback.__name__ for app in (cli.app, cli_results.app) for c in app.registered_commands}
 
 
 def execute(arguments):

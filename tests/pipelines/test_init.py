@@ -34,7 +34,7 @@ def test_loads_with_the_marked_places_filled(tmp_path):
         init.draft(tmp_path, RECORDS).replace("Area/City", "Asia/Shanghai").replace('adapter = "…"', 'adapter = "dmon"')
     )
     filled = re.sub(r"^# (?=\S+ = .*FILL IN)", "", text, flags=re.MULTILINE)
-    filled = filled.replace('# [[source]]\n# path = "notes.txt"', '[[source]]\npath = "notes.txt"')
+    filled = filled.replace('# [[source]]\n# path = "notes.txt"\n# ', '[[source]]\npath = "notes.txt"\n')
     filled = filled.replace('# clock = "meter"', 'clock = "meter"')
     (tmp_path / "study.toml").write_text(filled)
     study = config.load(tmp_path)

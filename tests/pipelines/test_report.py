@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from joulebook import schema
-from joulebook_pipelines import report
-from joulebook_pipelines.report import blocks, footnotes, shown
+from joulebook_pipelines import report, shown
+from joulebook_pipelines.report import blocks, footnotes
 from joulebook_pipelines.report.sections import advice, sureness
 from joulebook_pipelines.report.source import Source
 

@@ -227,6 +227,15 @@ def test_a_week_without_runs_says_so(make, tmp_path):
     done = site_of(tmp_path, make(), week="2026-W20")
     assert "No run began in this week." in page_of(done.page).said
     assert done.data["studies"] == []
+    assert done.outcome == "no run began in this week"
+
+
+def test_a_first_week_can_only_wait_for_the_next(make, tmp_path):
+    first = site_of(tmp_path, make(), week="2026-W39")
+    said = page_of(first.page).said
+    assert first.outcome.startswith("cannot be said")
+    assert "Nothing yet: the weeks to come are held against this one." in said
+    assert any(line.startswith("No comparison could be made") for line in said)
 
 
 def test_the_idle_level_drifts_from_store_to_store(make, tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
-from joulebook_pipelines.report.shown import Mark, Number, aligned
+from joulebook_pipelines.shown import Mark, Number, aligned
 
 Inline = str | Markup
 

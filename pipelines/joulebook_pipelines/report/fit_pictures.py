@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from joulebook import plots
-from joulebook_pipelines.report import shown
+from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Picture
 from joulebook_pipelines.report.pictures import Budget, draw, slug
 from joulebook_pipelines.report.source import Source

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from joulebook import plots
 from joulebook.plots import style as look
 from joulebook.plots.alignment import corrected
-from joulebook_pipelines.report import shown, svg
+from joulebook_pipelines import shown
+from joulebook_pipelines.report import svg
 from joulebook_pipelines.report.blocks import Picture
 from joulebook_pipelines.report.source import Source
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from joulebook import weekly_change
 from joulebook_pipelines.report.blocks import copyable
 from joulebook_pipelines.weekly import words
 from joulebook_pipelines.weekly.verdicts import StudyWeek
@@ -41,16 +42,12 @@ def worse(studies: Sequence[StudyWeek]) -> list[tuple[str, str]]:
     ]
 
 
-def _verdicts(studies: Sequence[StudyWeek]) -> Counter[str]:
-    return Counter(v for s in studies for v in s.shown["verdict"])
-
-
 def _worse_studies(studies: Sequence[StudyWeek]) -> list[tuple[int, StudyWeek]]:
     return [(at, s) for at, s in enumerate(studies, start=1) if s.verdict == "regression"]
 
 
 def _verdict(studies: Sequence[StudyWeek], weeks: int) -> Markup:
-    found, bad = _verdicts(studies), _worse_studies(studies)
+    bad = _worse_studies(studies)
     if bad:
         links = [Markup('<a href="#study-{}">{}</a>').format(at, s.name) for at, s in bad[:NAMED]]
         more = f" and {len(bad) - NAMED} more" if len(bad) > NAMED else ""
@@ -58,7 +55,7 @@ def _verdict(studies: Sequence[StudyWeek], weeks: int) -> Markup:
         return Markup('<span class="wrong">▲ Yes</span>: {} of {}: {}{}.').format(
             len(bad), of, Markup(", ").join(links), more
         )
-    if found["refused"] and found["refused"] == sum(found.values()):
+    if words.unsaid(studies):
         return Markup('<span class="look">Cannot be said</span>: no number could be held against the weeks before.')
     return Markup('<span class="ok">✓ No</span>: nothing against the {} before, as far as can be told.').format(
         words.count(weeks, "week")
@@ -68,6 +65,8 @@ def _verdict(studies: Sequence[StudyWeek], weeks: int) -> Markup:
 def _sure(studies: Sequence[StudyWeek]) -> Markup:
     found = Counter(v for s in studies for v in s.change.frame["verdict"])
     compared, refused = sum(found.values()) - found["refused"], found["refused"]
+    if not compared:
+        return Markup("No comparison could be made; each of {} says why.").format(refused)
     text = f"{words.count(compared, 'comparison')}; what is called worse holds with 95 %, corrected for their number."
     return Markup("{}{}").format(text, f" {refused} more could not be made; each says why." if refused else "")
 
@@ -84,6 +83,8 @@ def _advice(studies: Sequence[StudyWeek]) -> Markup:
     if any(line for s in studies for line in words.drifts(s)):
         return Markup("Look at the idle machine: its power creeps (below).")
     reasons = Counter(r for s in studies for r in s.shown.filter(s.shown["verdict"] == "refused")["reason"])
+    if reasons and set(reasons) == {weekly_change.FIRST}:
+        return Markup("Nothing yet: the weeks to come are held against this one.")
     if reasons:
         return Markup("Make more numbers comparable; most often: {}.").format(reasons.most_common(1)[0][0])
     return Markup("Nothing.")

@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from joulebook import iso_weeks
 from joulebook.weekly_change import VERDICTS
-from joulebook_pipelines.report import shown
+from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Column, Table
-from joulebook_pipelines.report.shown import Number
+from joulebook_pipelines.shown import Number
 from joulebook_pipelines.weekly import answers, pages, sparkline, words
 from joulebook_pipelines.weekly.verdicts import StudyWeek
 

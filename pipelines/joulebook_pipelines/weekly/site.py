@@ -30,12 +30,13 @@ _WEEK = re.compile(r"\d{4}-W\d{2}")
 
 @dataclass(frozen=True)
 class Rendered:
-    """A week that was rendered: its page, what machines read, and what got worse, in words."""
+    """A week that was rendered: its page, what machines read, and in words what got worse, or that nothing did."""
 
     week: str
     page: Path
     data: dict[str, Any]
     regressions: tuple[str, ...]
+    outcome: str
 
 
 def render(
@@ -117,7 +118,7 @@ def _week(
     _write(site / week / "index.html", html)
     _write(site / week / "weekly.json", _json(data))
     worse = tuple(line for s in studies for line in words.regressions(s))
-    return Rendered(week, site / week / "index.html", data, worse)
+    return Rendered(week, site / week / "index.html", data, worse, "" if worse else words.outcome(studies))
 
 
 def _weeks_of(site: Path) -> list[str]:

@@ -10,8 +10,8 @@ import polars as pl
 
 from joulebook import iso_weeks, weekly_change
 from joulebook.findings import Estimate
-from joulebook_pipelines.report import shown
-from joulebook_pipelines.report.shown import Number, Unit
+from joulebook_pipelines import shown
+from joulebook_pipelines.shown import Number, Unit
 from joulebook_pipelines.weekly.history import METRICS
 from joulebook_pipelines.weekly.verdicts import StudyWeek
 
@@ -111,6 +111,21 @@ def regressions(study: StudyWeek) -> list[str]:
         change, where = effect(first), f"{label(first['metric'])} at {first['scope']}"
         lines.append(f"{named}: {where} {_said(change)}, {first['reason']}{likewise}")
     return lines
+
+
+def unsaid(studies: Sequence[StudyWeek]) -> bool:
+    """Tell whether no number of the week could be held against the weeks before."""
+    verdicts = {v for s in studies for v in s.shown["verdict"]}
+    return verdicts == {"refused"}
+
+
+def outcome(studies: Sequence[StudyWeek]) -> str:
+    """Return in words what a week without a regression came to."""
+    if not studies:
+        return "no run began in this week"
+    if unsaid(studies):
+        return "cannot be said: no number could be held against the weeks before"
+    return "nothing got worse, as far as can be told"
 
 
 def drifts(study: StudyWeek) -> list[str]:

@@ -9,11 +9,11 @@ import polars as pl
 from markupsafe import Markup
 
 from joulebook import schema
-from joulebook_pipelines.report import shown
+from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Inline, Items, Section, Text, copyable
 from joulebook_pipelines.report.sections import context, sureness
-from joulebook_pipelines.report.shown import Number
 from joulebook_pipelines.report.source import Source
+from joulebook_pipelines.shown import Number
 
 LINES = 5
 """Lines of advice: more are not read."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from joulebook.plots.decomposition import PARTS
+from joulebook_pipelines import shown
 from joulebook_pipelines.report import comparison_pictures as pictures
-from joulebook_pipelines.report import shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Items, Section, Table
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.source import Source

@@ -7,12 +7,13 @@ from markupsafe import Markup
 
 from joulebook import schema
 from joulebook.plots.drivers import NAMES
-from joulebook_pipelines.report import comparison_pictures, shown
+from joulebook_pipelines import shown
+from joulebook_pipelines.report import comparison_pictures
 from joulebook_pipelines.report.blocks import Block, Column, Section, Table, Text, copyable
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.sections.cost import currency
-from joulebook_pipelines.report.shown import Number, Unit
 from joulebook_pipelines.report.source import Source
+from joulebook_pipelines.shown import Number, Unit
 
 ROWS_SHOWN = 40
 """Rows of a table on the page; the store has all."""

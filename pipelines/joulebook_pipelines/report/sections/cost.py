@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
 from markupsafe import Markup
 
-from joulebook.sharing import IDLE
-from joulebook_pipelines.report import shown
+from joulebook import sharing
+from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Block, Brief, Column, Fold, Items, Section, Table, Text, copyable
-from joulebook_pipelines.report.shown import Mark, Number, Unit
 from joulebook_pipelines.report.source import Source
+from joulebook_pipelines.shown import Mark, Number, Unit
 
 SENTENCES = 4
 """Runs up to which each gets a sentence; more are easier to compare in a table."""
@@ -84,17 +83,14 @@ def _sentence(source: Source, run: str) -> Markup:
 
 def _shared(source: Source, run: str, energy: dict[str, Any]) -> Markup | None:
     """Return the sentence of a run that shared its machine: its part, not the whole that others used as well."""
-    rows = source.rows("shares").filter(pl.col("scope") == energy["scope"])
-    mine = rows.filter((pl.col("run_id") == run) & pl.col("energy_j").is_not_null())
-    if mine.is_empty():
+    part = sharing.part_of(source.rows("shares"), run, scope=energy["scope"])
+    if part is None:
         return None
-    span = ("host", "start_utc", "end_utc")
-    others = rows.join(mine.select(span), on=span, how="semi")["run_id"].to_list()
-    names = ", ".join(r for r in others if r not in (run, IDLE)) or "no other run"
+    names = ", ".join(part.others) or "no other run"
     unit = shown.unit_for("energy_j", [energy["value"]])
-    part = shown.number(*mine.select("energy_j", "energy_lo", "energy_hi").row(0), unit=unit)
+    mine = shown.number(part.energy.value, part.energy.lo, part.energy.hi, unit=unit)
     lead = Markup("Run <b>{}</b> took <strong>{}</strong> of the {} that it shared with {}").format(
-        run, copyable(part), energy["scope"], names
+        run, copyable(mine), energy["scope"], names
     )
     whole = Markup("; in its time the {} took {} (<a href='#shares'>shares</a>).")
     return lead + whole.format(energy["scope"], copyable(cell(source, energy, unit)))

@@ -9,7 +9,8 @@ import polars as pl
 from markupsafe import Markup
 
 from joulebook import schema
-from joulebook_pipelines.report import pictures, shown
+from joulebook_pipelines import shown
+from joulebook_pipelines.report import pictures
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
 from joulebook_pipelines.report.methods import told
 from joulebook_pipelines.report.pictures import Budget

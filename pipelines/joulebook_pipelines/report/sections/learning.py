@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook_pipelines.report import comparison_pictures, shown
+from joulebook_pipelines import shown
+from joulebook_pipelines.report import comparison_pictures
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text
 from joulebook_pipelines.report.footnotes import evidence
 from joulebook_pipelines.report.pictures import Budget
-from joulebook_pipelines.report.shown import Number
 from joulebook_pipelines.report.source import Source
+from joulebook_pipelines.shown import Number
 
 DRAWN = 2
 """Runs whose curve is drawn."""

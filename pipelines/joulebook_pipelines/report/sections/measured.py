@@ -9,7 +9,8 @@ from urllib.parse import quote
 import polars as pl
 from markupsafe import Markup
 
-from joulebook_pipelines.report import fit_pictures, pictures, shown
+from joulebook_pipelines import shown
+from joulebook_pipelines.report import fit_pictures, pictures
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Items, Section, Table, Text
 from joulebook_pipelines.report.methods import told
 from joulebook_pipelines.report.pictures import Budget

@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from joulebook_pipelines.report import shown
+from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Inline, Section, Table, Text, copyable
 from joulebook_pipelines.report.sections.cost import cell
-from joulebook_pipelines.report.shown import Number, Unit
 from joulebook_pipelines.report.source import Source
+from joulebook_pipelines.shown import Number, Unit
 
 NOTHING = "There is no number to be sure of."
 SHORT = 4

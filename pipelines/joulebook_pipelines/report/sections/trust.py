@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from joulebook_pipelines.report import shown
+from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Block, Column, Inline, Section, Table, Text, Tile, Tiles
 from joulebook_pipelines.report.footnotes import Group
 from joulebook_pipelines.report.sections import findings

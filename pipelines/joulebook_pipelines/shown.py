@@ -126,6 +126,11 @@ class Number:
         """Value, half interval and unit where the interval is symmetric; else value and unit."""
         return f"{self.text} ± {self.half} {self.unit}".strip() if self.half else self.inline
 
+    @property
+    def full(self) -> str:
+        """Value, interval and unit, whether or not the interval is symmetric."""
+        return " ".join(part for part in (self.text, self.spread, self.unit) if part)
+
 
 def metric(name: str) -> Metric:
     """Return words and unit of a metric; those of an unknown one are told from its name."""
@@ -211,7 +216,7 @@ def width(value: float | None, *, unit: Unit = Unit(""), reason: str = "") -> Nu
     if value is None or not math.isfinite(value):
         return Number("–", reason=reason or "no value")
     scaled = value / unit.size
-    digits = 1 - math.floor(math.log10(abs(scaled))) if scaled else 0
+    digits = _two(abs(scaled)) if scaled else 0
     text = _write(scaled, max(min(digits, 9), -9))
     return Number(text, f"{_plain(scaled, max(min(digits, 9), -9))} {unit.name}".strip(), unit=unit.name)
 
@@ -269,8 +274,13 @@ def _digits(value: float, half: float) -> int:
     size = math.floor(math.log10(abs(value))) if value else 0
     if half > 0:
         finest = _MOST - 1 - size if value else 9
-        return max(min(1 - math.floor(math.log10(half)), finest, 9), -9)
+        return max(min(_two(half), finest, 9), -9)
     return max(min(3 - size, 9), -9) if value else 0
+
+
+def _two(half: float) -> int:
+    """Return the decimals that show two digits of a number as it is written: 0.0999 is 0.10."""
+    return 1 - math.floor(math.log10(float(f"{half:.1e}")))
 
 
 def _plain(value: float, digits: int) -> str:
