@@ -1,4 +1,4 @@
-"""What Composer prints while it trains (LLM Foundry): under a line with the batch, a line for each of its values."""
+"""What Composer (LLM Foundry) and OLMo print while they train: under a line with the batch or step, a line for each of its values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ from joulebook_pipelines.logs import sections, table, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
 _STAMP = r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
-_BATCH = rf"^(?:\W?{_STAMP}\W.*?)?\[batch=(\d+)/\d+\]:\s*$"
-_VALUE = r"\bTrain ([\w./-]+):\s*(\S.*?)\s*$"
+_BATCH = rf"^(?:\W?{_STAMP}\W.*?)?\[(?:batch|step)=(\d+)/\d+(?:,epoch=[\d/]+)?\]:?\s*$"
+_VALUE = r"(?:\bTrain |^\s+)([A-Za-z][\w./-]*(?: \w+)?(?: \(group 0\))?)(?::\s+|=)(\S.*?)\s*$"
 _NAMES = {"step": "batch", "loss": "loss/train/total", "tokens_seen": "time/token", "learning_rate": "lr"}
-_KEYS = {"loss/train/total": "loss", "time/token": "tokens_seen", "time/batch": "done"}
-_RATE = r"^lr-[\w.-]+/group0$"
+_KEYS = {
+    "loss/train/total": "loss", "time/token": "tokens_seen", "time/batch": "done",
+    "train/CrossEntropyLoss": "loss", "train/CE loss": "loss",
+    "throughput/total_tokens": "tokens_seen", "throughput/total tokens": "tokens_seen",
+}  # fmt: skip
+_RATE = r"^lr-[\w.-]+/group0$|^optim/(?:learning_rate_group0|LR \(group 0\))$"
 
 
 def _sniff(head: Head) -> bool:
@@ -56,6 +60,7 @@ def _batches(lines: pl.DataFrame) -> pl.DataFrame:
         for t in ("loss", "tokens_seen", "learning_rate", "done")
     }
     rows = told.group_by("number", maintain_order=True).agg(pl.col("line", "step", "end_utc").first(), **values)
+    rows = rows.with_columns(pl.col("tokens_seen").str.replace_all(",", ""))
     # The counts are those before the batch: what it added stands below the next one.
     before = pl.col("done").cast(pl.Int64, strict=False) < pl.col("step").cast(pl.Int64, strict=False)
     counted = pl.when(before).then(pl.col("tokens_seen").shift(-1)).otherwise("tokens_seen")
@@ -64,7 +69,7 @@ def _batches(lines: pl.DataFrame) -> pl.DataFrame:
 
 ADAPTER = Adapter(
     name="composer",
-    title="what Composer prints while it trains (LLM Foundry)",
+    title="what Composer (LLM Foundry) and OLMo print while they train",
     yields="runs, steps with tokens, loss and learning rate; with times where a collector stamped the lines",
     sniff=_sniff,
     parse=_parse,

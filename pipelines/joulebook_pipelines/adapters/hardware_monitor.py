@@ -1,4 +1,4 @@
-"""Logs of Libre Hardware Monitor and Open Hardware Monitor: a line of sensor paths, a line of names, and rows."""
+"""Logs of Libre and Open Hardware Monitor (a line of sensor paths, a line of names, and rows) and of MSI Afterburner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from joulebook_pipelines.logs import dialect, meter_reader, prefixes
+from joulebook_pipelines.logs import afterburner, dialect, meter_reader, prefixes
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _PATH = re.compile(r"^/(?P<hardware>[^/]+)(?:/(?P<place>.+))?/(?P<kind>[a-z]+)/\d+$")
@@ -67,6 +67,8 @@ def _about(match: re.Match[str], name: str, cards: list[tuple[str, str]]) -> str
 
 
 def _sniff(head: Head) -> bool:
+    if afterburner.is_one(head):
+        return True
     if len(head.lines) < 2 or not head.lines[0].lstrip("\ufeff").startswith((",/", ',"/')):
         return False
     return head.lines[1].strip('" ').startswith("Time") and any(_PATH.match(p) for p in _paths(head.lines[0]))
@@ -78,6 +80,10 @@ def _parse(log: Log) -> Iterator[Part]:
             f"{log.name}:1: the first two lines are not the paths and the names of sensors; give the log as the program wrote it, or "
             "take adapter out of its [[source]]"
         )
+    if afterburner.is_one(log.head):
+        with afterburner.as_table(log) as copy:
+            yield from meter_reader.parts(copy)
+        return
     wanted = ",".join(f'"{t}"' for t in titles(*log.head.lines[:2]))
 
     def titled(block: Block) -> list[bytes]:
@@ -94,7 +100,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 ADAPTER = Adapter(
     name="hardware-monitor",
-    title="logs of Libre Hardware Monitor and Open Hardware Monitor (CSV)",
+    title="logs of Libre Hardware Monitor, Open Hardware Monitor (CSV) and MSI Afterburner (.hml)",
     yields="power of processor packages, their parts, memory and platform, and of cards",
     sniff=_sniff,
     parse=_parse,

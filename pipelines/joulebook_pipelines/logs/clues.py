@@ -17,6 +17,16 @@ _WATTS = re.compile(r"(?i)(?<![\w.])\d+(?:[.,]\d+)?\s*(?:mW|kW|W|watts?|Joules?|
 _CARBON = re.compile(r"(?i)co2|carbon|emission")
 _KEYED = re.compile(r"(?i)\b(?:power|energy|watts?|consumption)\b")
 
+_COUNTED = re.compile(r"(?i)(?:^|[/_ ])(?:epochs?|steps?|iter(?:ation)?s?|timesteps|episodes?|totalenvinteracts)$")
+_LEARNED = re.compile(r"(?i)loss|(?:^|[/_ ])(?:ep_)?rew(?:ard)?(?:_|$)|return|epret|accuracy|mAP")
+_PROGRESS = re.compile(
+    r"(?i)(?:^|[\s(|\[])(?:epochs?|iters?|iterations?|total_timesteps|global[ _]step)\b[\s|:=#\[]{1,24}\d+\b|\bstep[:=] ?\d+/\d"
+)
+"""A line that counts as trainings do."""
+
+LEAST_PROGRESS = 2
+_RUN = "name the run in [[run]] with start and end, and leave the file out of the study"
+
 
 def why_unknown(head: Head) -> str:
     """Return the reason and the cure for a file of no known format."""
@@ -34,12 +44,8 @@ def _of_table(head: Head) -> str:
     times = [t for t, m in meant if m.role in _TIMES]
     powers = [t for t, m in meant if m.quantity in _MEASURED]
     begins = f"no adapter knows this format: it is a table of {len(found)} columns ({_some(found)})"
-    losses = [t for t in found if "loss" in t.lower()]
-    if losses and any(t.strip().lower() in {"epoch", "step", "iter", "iteration"} for t in found):
-        return (
-            f"{begins} of a training, whose losses ({_some(losses)}) are none that a step has as a whole (loss, train_loss) and numbers; "
-            "name the run in [[run]] with start and end, and leave the file out of the study"
-        )
+    if (why := _of_training(found)) and not powers:
+        return f"{begins} {why}"
     if powers and not times:
         return (
             f'{begins} with {_some(powers)}, but no title names a time. If a column is one, name it: columns = {{ time = "…", '
@@ -60,6 +66,20 @@ def _of_table(head: Head) -> str:
         f"{begins}, and no title names a time, a power or an energy. If columns are, name them: "
         'columns = { time = "…", power_w = "…" } and units = { power_w = "W" }; else leave the file out of the study'
     )
+
+
+def _of_training(titles: Sequence[str]) -> str:
+    """Return why a table of a training gives no steps; ``""`` where the titles are of something else."""
+    counted = [t for t in titles if _COUNTED.search(t.strip())]
+    learned = [t for t in titles if _LEARNED.search(t)]
+    if not counted or not learned:
+        return ""
+    losses = [t for t in learned if "loss" in t.lower()]
+    if losses and any(t.strip().lower() in {"epoch", "step", "iter", "iteration"} for t in counted):
+        why = f"whose losses ({_some(losses)}) are none that a step has as a whole (loss, train_loss) and numbers"
+    else:
+        why = f"that has no number of a step beside its loss and a clock: {_some(counted)} count something else"
+    return f"of a training, {why}; {_RUN}"
 
 
 def _titles(head: Head) -> list[str]:
@@ -92,6 +112,11 @@ def _of_text(head: Head) -> str:
             f"{begins}; line {at} speaks of power or energy ({example!r}), but no table or known report holds it. Write the numbers as a "
             "CSV with the titles time,power_w (or time,energy_j for the energy of each interval); a total of one run goes into a table "
             "with the titles run_id,start_time,end_time,energy_j; joulebook formats lists what is read"
+        )
+    if sum(bool(_PROGRESS.search(line)) for _, line in lines) >= LEAST_PROGRESS:
+        return (
+            f"{begins}; it looks like the printed log of a training, but no line of it tells a step with its loss: {_RUN}. "
+            "A log of steps has a line each with a time, the number of the step, and the loss as a whole (loss: 2.31)"
         )
     late = (
         ""

@@ -6,21 +6,23 @@ from collections.abc import Mapping, Sequence
 
 NAMES = {
     "end_utc": ("time", "timestamp", "ts", "_timestamp", "datetime", "wall_time", "date", "created_at"),
-    "run_id": ("run", "run_id", "run_name", "experiment", "job", "job_id"),
+    "run_id": ("run", "run_id", "run_name", "experiment", "job", "job_id", "trial_id"),
     "step": ("step", "global_step", "iteration", "iter", "_step", "current_steps", "train/global_step", "trainer/global_step",
-        "global_step/max_steps"),
+        "global_step/max_steps", "training_iteration"),
     "step_time_s": (
         "step_time_s", "step_time", "step_time (s)", "iteration_time_s", "time_per_step_s", "elapsed_s", "train/step_time_s",
+        "time_this_iter_s",
     ),
     "tokens": ("tokens", "step_tokens", "num_tokens", "tokens_per_step", "train/tokens"),
     "tokens_seen": (
         "tokens_seen", "num_input_tokens_seen", "train/num_input_tokens_seen", "consumed_tokens", "cumulative_tokens",
         "train/tokens_seen", "total_tokens_seen",
     ),
-    "samples": ("samples", "num_samples", "examples"),
+    "samples": ("samples", "num_samples", "examples", "num_env_steps_sampled_this_iter", "timesteps_this_iter"),
     "loss": (
         "loss", "train_loss", "train/loss", "lm_loss", "lm loss", "training_loss", "train_loss_step", "train/loss_step",
         "loss/train", "training/loss", "epoch_loss", "total_loss",
+        "info/learner/default_policy/learner_stats/total_loss", "learners/default_policy/total_loss",
     ),
     "batch_size": ("batch_size", "global_batch_size", "global batch size", "train_batch_size", "train/batch_size", "batch-size"),
     "learning_rate": (

@@ -1,0 +1,49 @@
+"""Files that nobody reads are refused with what would help."""
+
+import pytest
+
+from joulebook_pipelines import recognise
+from joulebook_pipelines.logs import text
+from joulebook_pipelines.logs.contract import LogRefusedError
+
+SB3 = "time/fps,time/iterations,time/time_elapsed,time/total_timesteps,rollout/ep_rew_mean,train/loss\n" + "".join(
+    f"{900 - i},{i},{2 * i},{2048 * i},{20 + i},{7.5 - i}\n" for i in range(1, 4)
+)
+YOLO = "epoch,time,train/box_loss,train/cls_loss,metrics/mAP50(B)\n" + "".join(
+    f"{i},{30 * i},1.6,3.2,0.4\n" for i in range(1, 4)
+)
+SPINUP = "Epoch\tAverageEpRet\tTotalEnvInteracts\tLossPi\tLossV\tTime\n" + "".join(
+    f"{i}\t20.1\t{4000 * i}\t-0.02\t400.1\t{3 * i}.1\n" for i in range(3)
+)
+SB3_PRINTED = "".join(
+    "-" * 33
+    + f"\n| time/              |          |\n|    iterations      | {i}        |\n|    total_timesteps | {2048 * i}     |\n"
+    for i in range(1, 4)
+)
+CYCLEGAN = "================ Training Loss (Mon Mar  2 10:15:31 2026) ================\n" + "".join(
+    f"(epoch: 1, iters: {100 * i}, time: 0.289, data: 0.002) D_A: 0.317 G_A: 0.369 cycle_A: 1.905\n"
+    for i in range(1, 4)
+)
+SPEEDRUN = "".join(
+    f"step:{125 * i}/1750 val_loss:4.{9 - i}012 train_time:{11823 * i}ms step_avg:94.58ms\n" for i in range(1, 4)
+)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [SB3, YOLO, SPINUP, SB3_PRINTED, CYCLEGAN, SPEEDRUN],
+    ids=["sb3", "yolo", "spinup", "sb3log", "cyclegan", "speedrun"],
+)
+def test_a_training_whose_steps_have_no_clock_is_refused_with_the_cure(tmp_path, log):
+    path = tmp_path / "progress.log"
+    path.write_text(log)
+    with pytest.raises(LogRefusedError, match=r"training.*name the run in \[\[run\]\] with start and end"):
+        recognise.adapter_for(text.head(path, path.name))
+
+
+def test_a_text_about_something_else_is_not_called_a_training(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("Please repeat step 1 after step 2.\nThe third epoch of this project begins in 2027.\n")
+    with pytest.raises(LogRefusedError, match="leave it out") as refused:
+        recognise.adapter_for(text.head(path, path.name))
+    assert "training, but" not in str(refused.value)
