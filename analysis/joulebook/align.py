@@ -55,6 +55,9 @@ class Alignment:
         Slow log's change per watt of the fast log's change.
     window_s, lag_s
         Averaging window and time constant of the slower log, as declared or found [s].
+    reading_trail_s, reference_trail_s
+        By how much readings of the one log or the other trail the power that they speak of, where the log does not say and
+        the offset was found with it [s]; else ``None``.
     frame
         One row per sample of the slower log: ``ts_utc`` on the faster log's clock, ``measured_w``, ``before_w`` (what
         the faster log says without alignment), ``after_w`` (with it) and ``residual_w`` [W].
@@ -77,6 +80,8 @@ class Alignment:
     gain: float | None
     window_s: float | None
     lag_s: float | None
+    reading_trail_s: float | None
+    reference_trail_s: float | None
     frame: pl.DataFrame
     steps: pl.DataFrame
     findings: tuple[Finding, ...]
@@ -206,7 +211,7 @@ def refused(reason: str, *, subject: str = "clock") -> Alignment:
         "clock-not-aligned", Severity.WARNING, subject, f"The clock could not be aligned: {reason}.", {"reason": reason}
     )
     return Alignment(
-        None, None, None, None, None, None, None, None, "refused", reason, None, None, None,
+        None, None, None, None, None, None, None, None, "refused", reason, None, None, None, None, None,
         align_frame.NONE, align_jumps.NONE, (finding,),
     )  # fmt: skip
 
@@ -232,7 +237,7 @@ def assumed(anchor_utc: datetime, *, reason: str) -> Alignment:
     0.0
     """
     return Alignment(
-        0.0, None, None, 0.0, None, None, anchor_utc, None, "assumed", reason, None, None, None,
+        0.0, None, None, 0.0, None, None, anchor_utc, None, "assumed", reason, None, None, None, None, None,
         align_frame.NONE, align_jumps.NONE, (),
     )  # fmt: skip
 
@@ -256,11 +261,13 @@ def _result(
     anchor = _EPOCH + timedelta(microseconds=epoch + round(anchor_s * 1e6))
     base = f"{slow.time_s.size} samples, {fit.n_eff:.0f} effective edges"
     status, reason = "aligned", f"{base}; {thin}" if thin else base
+    trail_s = align_sensors.trail_s(fast, slow, fit.sensor)
     lo_hi = offset - half - early, offset + half + late
     result = Alignment(
         offset, *lo_hi, drift, drift - half_ppm, drift + half_ppm, anchor,
         float(np.sqrt(np.average(fit.local_s**2, weights=fit.local_se**-2))) if fit.local_s.size else None,
         status, reason, fit.gain, None if slow.kind == COUNTER else fit.sensor.window_s, fit.sensor.lag_s,
+        trail_s if slow_is_reading else None, None if slow_is_reading else trail_s,
         align_frame.beside(fast, slow, fit), steps,
         align_checks.flags(offset, lo_hi, drift, steps=steps, subject=subject),
     )  # fmt: skip

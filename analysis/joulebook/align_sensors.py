@@ -63,11 +63,39 @@ def late_s(fast: Signal, slow: Signal, sensor: Sensor) -> float:
     if fast.kind == COUNTER or not fast.window_s:
         return 0.0
     late = (fast.window_s - (fast.period_s if sensor.held else 0.0)) / 2
-    if slow.kind == COUNTER or slow.window_s is not None or not sensor.window_s or not sensor.held:
-        return late
+    return late - (_whole_window_s(fast, slow, sensor) - sensor.window_s) / 2
+
+
+def _whole_window_s(fast: Signal, slow: Signal, sensor: Sensor) -> float:
+    """Return the window of the slow log [s]: what was found is the shorter for what the fast sensor has smoothed already."""
+    if not fast.window_s or slow.window_s is not None or not sensor.window_s or not sensor.held:
+        return sensor.window_s
     smoothed = max(fast.window_s**2 - fast.period_s**2, 0.0)
-    real = min(float(np.sqrt(sensor.window_s**2 + smoothed)), max(slow.period_s, sensor.window_s))
-    return late - (real - sensor.window_s) / 2
+    return min(float(np.sqrt(sensor.window_s**2 + smoothed)), max(slow.period_s, sensor.window_s))
+
+
+def trail_s(fast: Signal, slow: Signal, sensor: Sensor) -> float | None:
+    """Return by how much readings of the slow log trail the power that they speak of, as the fit took it [s].
+
+    Offset and delay are found together: energy that uses the one without the other would undo a part of it.
+
+    Parameters
+    ----------
+    fast, slow
+        The logs, with the windows that are declared.
+    sensor
+        What the fit has used.
+
+    Returns
+    -------
+    float or None
+        Half the window and all of the lag. ``None`` where it is declared, where the slow log is a counter, and for logs of
+        one pace that do not say: that both are means, or both points, comes to the same offset.
+    """
+    silent = fast.window_s is None and slow.period_s < ALIKE * fast.period_s
+    if slow.kind == COUNTER or slow.window_s is not None or silent:
+        return None
+    return _whole_window_s(fast, slow, sensor) / 2 + sensor.lag_s
 
 
 def left_open(fast: Signal, slow: Signal) -> list[Sensor]:

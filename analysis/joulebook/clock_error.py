@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import numpy as np
 import polars as pl
+
+from joulebook import totals
 
 
 def shift_j(power: pl.DataFrame, *, start_utc: datetime, end_utc: datetime, half_s: float) -> float:
@@ -51,3 +54,40 @@ def _mean_near(power: pl.DataFrame, at: datetime, reach_s: float) -> float | Non
     if near.is_empty():
         return None
     return float(near.group_by("device").agg(pl.col("power_w").mean())["power_w"].sum())
+
+
+def anywhere_j(power: pl.DataFrame, *, length_s: float) -> tuple[float, float] | None:
+    """Return the least and the most energy of windows of one length, wherever in a log they lie.
+
+    Where the clock of a log could not be found, the time of a run in it is not known: any of these windows may be it.
+
+    Parameters
+    ----------
+    power
+        ``device, ts_utc, power_w`` [W] of the whole log; several devices are added.
+    length_s
+        Length of the window [s].
+
+    Returns
+    -------
+    tuple of float, or None
+        Energies [J]; ``None`` where the log is no longer than the window.
+
+    Examples
+    --------
+    >>> from datetime import timezone
+    >>> t0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    >>> t = [t0 + timedelta(seconds=s) for s in range(101)]
+    >>> step = pl.DataFrame({"device": "node", "ts_utc": t, "power_w": [100.0] * 51 + [300.0] * 50})
+    >>> anywhere_j(step, length_s=40.0)
+    (4000.0, 12000.0)
+    """
+    whole = totals.series(power)
+    at_s = whole["ts_utc"].dt.epoch("us").to_numpy() / 1e6
+    if at_s.size < 2 or at_s[-1] - at_s[0] <= length_s:
+        return None
+    at_s, watts = at_s - at_s[0], whole["power_w"].to_numpy()
+    total_j = np.concatenate([[0.0], np.cumsum((watts[1:] + watts[:-1]) / 2 * np.diff(at_s))])
+    starts = np.concatenate([at_s[at_s <= at_s[-1] - length_s], [at_s[-1] - length_s]])
+    energy_j = np.interp(starts + length_s, at_s, total_j) - np.interp(starts, at_s, total_j)
+    return float(energy_j.min()), float(energy_j.max())

@@ -38,6 +38,7 @@ def integrate(
     step_s: float | None = None,
     attempts: pl.DataFrame | None = None,
     hold_edges: bool = True,
+    trail_s: float = 0.0,
 ) -> Energy:
     """Return the energy within ``[start_utc, end_utc)``, per device and in total.
 
@@ -72,6 +73,9 @@ def integrate(
     hold_edges
         Whether a window that reaches beyond the outer readings by up to a period is covered by holding them. Not so where
         the window is nothing but the log itself: then each device speaks from its first to its last reading.
+    trail_s
+        By how much point readings trail the power that they speak of, where the sensor's window is not known but this was
+        found with the offset of its clock [s]: stamps are moved back by it.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def integrate(
     2000.0
     """
     _check(power, start_utc, end_utc, period_s=period_s, max_gap_s=max_gap_s, update_s=update_s, step_s=step_s)
-    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s, hold_edges)
+    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s, hold_edges, trail_s)
     readings = _readings(power)
     length_s = (end_utc - start_utc).total_seconds()
     origin = pl.Series([start_utc]).cast(UTC).to_physical()[0]

@@ -35,6 +35,7 @@ class Rule:
     update_s: float | None = None
     step_s: float | None = None
     hold_edges: bool = True
+    trail_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -170,14 +171,17 @@ def _model(
         if step is None or step >= stretches.MOVING_MEAN_STEP * usual or not _overlap(stamp, span):
             return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
         rule = replace(rule, window_s=usual)
-    lag = stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s)
+    known = stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s)
+    lag = known or rule.trail_s
     # Where the window is the log itself, it trails the load as the readings do: moving them alone would cut one end off.
     moved = lag if rule.hold_edges or kind == "mean" else 0.0
     made = stretches.between_instants(stamp - moved if moved else stamp, power, limit_s=limit_s, seen_s=rule.window_s)
     named = "trapezoid"
     if lag:
         named += f", stamps moved back {lag:.3g} s" if moved else f"; readings and window trail the load by {lag:.3g} s"
-    return made, max(period_s or 0.0, rule.window_s), named
+    if lag and not known:
+        named += " as found with the clock's offset"
+    return made, max(period_s or 0.0, rule.window_s, 2 * lag if not known else 0.0), named
 
 
 def _overlap(stamp: Floats, span: Floats) -> bool:

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from joulebook.boundaries import SCOPES, SUMMED_SCOPES
+
+__all__ = [
+    "PHASES", "QUANTITIES", "QUANTITY_NAMES", "SCOPES", "SEGMENT_KINDS", "SUMMED_SCOPES", "TABLES", "UTC", "Column", "Table",
+    "conform", "table",
+]  # fmt: skip
+
 UTC = pl.Datetime("us", "UTC")
-
-SCOPES = ("part", "board", "package", "dram", "components", "dc", "node", "rack", "facility")
-"""Boundaries from narrow to wide. ``part`` lies inside another reading and is never added; ``dc`` is the output side
-of power supplies."""
-
-SUMMED_SCOPES = SCOPES[1:]
-"""Scopes over which the devices of a run may be summed."""
 
 PHASES = (
     "startup", "warmup", "data_wait", "forward", "backward", "grad_sync", "optimizer", "checkpoint", "evaluation", "idle",
@@ -204,6 +204,12 @@ TABLES = (
         _c("residual_s", pl.Float64, "root mean square of what the line leaves [s]"),
         _c("status", pl.String, "reference, aligned, assumed or refused"),
         _c("reason", pl.String, "why"),
+    )),
+    Table("trails", "by how much readings trail their power, where no file says it and it was found with a clock's offset", (
+        _c("source_id", pl.Int32, "source", key=True),
+        _c("device", pl.String, "device", key=True),
+        _c("trail_s", pl.Float64, "half of the sensor's window, and its lag [s]"),
+        _c("against_clock", pl.String, "clock against whose power it was found"),
     )),
     Table("calibrations", "reference = gain · reading + offset_w", (
         _c("host", pl.String, "host", key=True),

@@ -74,8 +74,9 @@ class ChannelReads(TimelineReads):
     def chosen_channels(self, run_id: str, scope: str) -> pl.DataFrame:
         """Return what is known of the channels that a run's numbers of a scope are made from."""
         return self.once_by(
-            """select i.run_id as by_run, i.scope as by_scope, c.*, s.path, s.adapter, s.clock from instruments i
+            """select i.run_id as by_run, i.scope as by_scope, c.*, s.path, s.adapter, s.clock, t.trail_s from instruments i
             join channels c on c.source_id = i.source_id and c.device = i.device join sources s on s.source_id = i.source_id
+            left join trails t on t.source_id = i.source_id and t.device = i.device
             where i.chosen order by c.source_id, c.device""",
             by_run=run_id, by_scope=scope,
         )  # fmt: skip
@@ -182,6 +183,11 @@ class ChannelReads(TimelineReads):
         )
         half = ((rows["offset_hi"] - rows["offset_lo"]) / 2).max()
         return float(half) if isinstance(half, float) else 0.0
+
+    def clock_refused(self, clocks: Sequence[str]) -> bool:
+        """Tell whether the offset of any of some clocks was looked for and not found."""
+        rows = self.once("select * from alignments").filter(pl.col("clock").is_in(list(clocks)))
+        return bool((rows["status"] == "refused").any())
 
     def power_spans(self, *, parts: bool = False) -> pl.DataFrame:
         """Return ``host, start_utc, end_utc``: from the first to the last power reading of each host.

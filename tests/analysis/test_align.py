@@ -348,3 +348,19 @@ def test_points_and_means_of_one_pace_that_nobody_declared_leave_half_a_period_o
     points = log(np.repeat(watts[9::10], 10))
     found = align.estimate(log(watts + 70, late_s=3.3, phase=4), points)
     assert found.offset_lo is None or (found.offset_hi is not None and found.offset_lo <= 3.3 <= found.offset_hi)
+
+
+def test_how_far_means_that_nobody_declared_trail_is_told_with_the_offset() -> None:
+    """Means of 5 s every 5 s trail by 2.5 s; the same said by the log is nothing that had to be found."""
+    watts = levels(8, 4000)
+    slow, fast = log(watts + 50, every=50, late_s=7.0, phase=3), log(watts, every=2)
+    found = align.estimate(slow, fast)
+    assert found.reading_trail_s == pytest.approx(2.5, abs=0.1)
+    assert found.reference_trail_s is None
+    assert found.offset_s == pytest.approx(7.0, abs=0.1)
+    turned = align.estimate(fast, slow)
+    assert turned.reference_trail_s == pytest.approx(2.5, abs=0.1)
+    assert turned.reading_trail_s is None
+    assert align.estimate(slow, fast, reading_window_s=5.0).reading_trail_s is None
+    one_pace = align.estimate(log(watts + 50, late_s=7.0, phase=3), log(watts))
+    assert one_pace.reading_trail_s is one_pace.reference_trail_s is None

@@ -26,3 +26,11 @@ def test_a_window_from_low_to_high_gains_or_loses_the_difference(devices):
 def test_equal_ends_and_certain_clocks_cost_nothing():
     assert clock_error.shift_j(_step(), start_utc=_at(60), end_utc=_at(90), half_s=5.0) == 0
     assert clock_error.shift_j(_step(), start_utc=_at(20), end_utc=_at(80), half_s=0.0) == 0
+
+
+def test_a_window_that_may_lie_anywhere_reaches_from_the_least_to_the_most():
+    # 40 s of 100 W at the least, 40 s of 400 W at the most, whatever the stamps say
+    assert clock_error.anywhere_j(_step(2), length_s=40.0) == pytest.approx((8_000.0, 32_000.0))
+    assert clock_error.anywhere_j(_step(), length_s=100.0) is None
+    flat = _step().with_columns(power_w=pl.lit(250.0))
+    assert clock_error.anywhere_j(flat, length_s=40.0) == pytest.approx((10_000.0, 10_000.0))

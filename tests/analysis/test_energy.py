@@ -441,3 +441,16 @@ def test_the_interval_holds_the_energy_of_a_load_that_begins_and_ends_with_the_w
         held.append(got.lo <= 360.0 * (end - start) <= got.hi)
         assert got.half_width < (0.008 if window_s else 0.04) * got.value
     assert np.mean(held) > 0.93
+
+
+def test_a_trail_found_with_the_clock_moves_stamps_back():
+    """Means of 5 s of a block of 300 W over 100 W from 20 s to 80 s: 18 kJ within it, whatever lies about it."""
+    block = [100.0 + 200.0 * (min(max(t - 20, 0), 5) - min(max(t - 80, 0), 5)) / 5 for t in range(0, 121, 5)]
+    power = frame([(5 * i, w) for i, w in enumerate(block)])
+    plain, moved = (integrate(power, 20.0, 80.0, trail_s=s) for s in (0.0, 2.5))
+    assert plain.total.value == pytest.approx(18_000.0 - 2.5 * 200.0 - 2.5 * 200.0 + 2.5 * 200.0)
+    assert moved.total.value == pytest.approx(18_000.0 - 0.25 * 5.0 * 200.0)
+    assert "moved back 2.5 s as found with the clock's offset" in moved.total.method
+    assert moved.total.lo <= 18_000.0 <= moved.total.hi
+    declared = integrate(power, 20.0, 80.0, window_s=5.0, trail_s=9.0)
+    assert declared.total.value == moved.total.value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -36,8 +38,10 @@ def _work(context: Context) -> Numbers:
     base = _signal(context, channels, reference)
     jobs = (partial(_estimate, _signal(context, channels, clock), base, clock) for clock in others)
     rows = [_reference_row(reference)]
-    for clock, found in zip(others, side_by_side(jobs), strict=True):
+    pairs = list(zip(others, side_by_side(jobs), strict=True))
+    for clock, found in pairs:
         rows.append(_row(found, clock, reference, numbers))
+    store.replace("trails", _trails(channels, reference, pairs))
     store.replace("alignments", pl.DataFrame(rows, schema=schema.table("alignments").schema))
     for clock in clocks:
         numbers.find("", _shared(context, channels, clock))
@@ -110,7 +114,8 @@ def _row(found: Alignment | None, clock: str, reference: str, numbers: Numbers) 
         numbers.find("", [Finding(
             "clock-not-aligned", Severity.WARNING, clock,
             f"The clock could not be aligned to {reference}: {found.reason}. Its readings are used as they are stamped; numbers that "
-            "combine both clocks, and energies of short runs, may be off by the unknown offset.", {"clock": clock},
+            "combine both clocks may be off by the unknown offset, and the intervals of energies hold whatever stretch of the log as long "
+            "as the run.", {"clock": clock},
         )])  # fmt: skip
     return {
         "clock": clock, "reference_clock": reference, "anchor_utc": found.anchor_utc, "offset_s": found.offset_s,
@@ -131,6 +136,29 @@ def _assumed(clock: str, reference: str, why: str, numbers: Numbers) -> dict[str
     }  # fmt: skip
 
 
+def _trails(channels: pl.DataFrame, reference: str, pairs: Iterable[tuple[str, Alignment | None]]) -> pl.DataFrame:
+    """Return by how much readings trail what they speak of; those of the reference as its best known pair tells."""
+    told: dict[str, tuple[float, str]] = {}
+    for clock, found in sorted(pairs, key=lambda pair: _width_s(pair[1])):
+        if found is None or found.status != "aligned":
+            continue
+        if found.reading_trail_s is not None:
+            told[clock] = found.reading_trail_s, reference
+        if found.reference_trail_s is not None:
+            told.setdefault(reference, (found.reference_trail_s, clock))
+    rows = [
+        mine.select("source_id", "device", trail_s=pl.lit(trail_s), against_clock=pl.lit(against))
+        for clock, (trail_s, against) in told.items() if (mine := _instrument(channels, clock)) is not None
+    ]  # fmt: skip
+    return pl.concat([pl.DataFrame(schema=schema.table("trails").schema), *rows])
+
+
+def _width_s(found: Alignment | None) -> float:
+    if found is None or found.offset_lo is None or found.offset_hi is None:
+        return math.inf
+    return found.offset_hi - found.offset_lo
+
+
 class _Log(NamedTuple):
     """Total power on a clock, its averaging window and the largest age of its values [s]."""
 
@@ -139,8 +167,8 @@ class _Log(NamedTuple):
     age_s: float
 
 
-def _signal(context: Context, channels: pl.DataFrame, clock: str) -> _Log | None:
-    """Return the total power of a clock at its widest scope from its densest instrument, as measured."""
+def _instrument(channels: pl.DataFrame, clock: str) -> pl.DataFrame | None:
+    """Return the channels of a clock at its widest scope that are of its densest instrument."""
     order = {s: i for i, s in enumerate(schema.SUMMED_SCOPES)}
     mine = channels.filter(
         (pl.col("clock") == clock) & pl.col("scope").is_in(list(order)) & (pl.col("kind") != "energy")
@@ -152,7 +180,14 @@ def _signal(context: Context, channels: pl.DataFrame, clock: str) -> _Log | None
     adapter = mine.sort("n", descending=True)["adapter"][0]
     mine = mine.filter(pl.col("adapter") == adapter)
     whole = mine.filter(pl.col("device") == scope)
-    mine = whole if whole.height else mine
+    return whole if whole.height else mine
+
+
+def _signal(context: Context, channels: pl.DataFrame, clock: str) -> _Log | None:
+    """Return the total power of a clock, as measured."""
+    mine = _instrument(channels, clock)
+    if mine is None:
+        return None
     power = context.store.measured_power(mine.select("source_id", "device"))
     if power["device"].n_unique() > 1:
         power = ticks.total(power)
@@ -161,7 +196,7 @@ def _signal(context: Context, channels: pl.DataFrame, clock: str) -> _Log | None
     return _Log(
         power,
         float(window_s[0]) if len(window_s) == mine.height and len(window_s) else None,
-        float(period_s.median()) if adapter in ASKED and len(period_s) else 0.0,  # type: ignore[arg-type]
+        float(period_s.median()) if mine["adapter"][0] in ASKED and len(period_s) else 0.0,  # type: ignore[arg-type]
     )
 
 

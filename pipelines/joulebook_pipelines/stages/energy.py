@@ -54,7 +54,9 @@ def _measure_parts(context: Context, run: Run, ranges: Ranges, numbers: Numbers)
         if power.is_empty():
             continue
         path, kind = power.select("path", "kind").row(0)
-        channels = pl.DataFrame({"kind": [kind], "window_s": pl.Series([None], dtype=pl.Float64)})
+        channels = pl.DataFrame(
+            {"kind": [kind], **{c: pl.Series([None], dtype=pl.Float64) for c in ("window_s", "trail_s")}}
+        )
         # An energy that was not told for a span is not known; the parts' powers jump too much for a line between them.
         spans = power["span_s"].drop_nulls()
         gap_s = SPAN_SLACK * float(np.median(spans)) if kind == "energy" and len(spans) else None
@@ -85,7 +87,7 @@ def _measured(
 
 def _tell(context: Context, measured: _Measured, numbers: Numbers) -> None:
     run, scope, channels = measured.run, measured.scope, measured.channels
-    result = _with_clock_error(context, run, measured.power, channels, measured.energy)
+    result = _with_clock_error(context, run, scope, measured.power, channels, measured.energy)
     about = _about(channels)
     for row in result.frame.iter_rows(named=True):
         method = f"{row['method']}; {about}"
@@ -123,6 +125,7 @@ def _integrated(
     if kinds == {"counter"} and power["power_w"].null_count() == power.height:
         return energy.from_counter(power, start_utc=run.start_utc, end_utc=run.end_utc, range_j=ranges)
     window_s = channels["window_s"].drop_nulls()
+    trail_s = channels["trail_s"].drop_nulls()
     return energy.integrate(
         power,
         start_utc=run.start_utc,
@@ -132,6 +135,7 @@ def _integrated(
         max_gap_s=max_gap_s,
         attempts=attempts,
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
+        trail_s=float(trail_s[0]) if len(trail_s) == channels.height and trail_s.n_unique() == 1 else 0.0,
     )
 
 
@@ -158,35 +162,52 @@ def _ranges(told: Ranges, power: pl.DataFrame) -> dict[str, float]:
 
 
 def _with_clock_error(
-    context: Context, run: Run, power: pl.DataFrame, channels: pl.DataFrame, result: energy.Energy
+    context: Context, run: Run, scope: str, power: pl.DataFrame, channels: pl.DataFrame, result: energy.Energy
 ) -> energy.Energy:
     """Widen the intervals by what the uncertainty of the clock's offset does to the window."""
-    half_s = context.store.clock_half_s(channels["clock"].unique().to_list())
-    if not half_s:
+    clocks = channels["clock"].unique().to_list()
+    half_s = context.store.clock_half_s(clocks)
+    lost = run.origin != WHOLE_LOG and context.store.clock_refused([*clocks, run.host])
+    if not half_s and not lost:
         return result
+    whole = _of_run(context.whole(scope), run, channels) if lost else power
     extra = [
-        clock_error.shift_j(
-            power if d == "" else power.filter(pl.col("device") == d),
-            start_utc=run.start_utc,
-            end_utc=run.end_utc,
-            half_s=half_s,
-        )
-        for d in result.frame["device"]
+        _moved_j(whole if d == "" else whole.filter(pl.col("device") == d), run, energy_j, None if lost else half_s)
+        for d, energy_j in result.frame.select("device", "energy_j").iter_rows()
     ]
-    if not any(extra):
+    if not any(below or above for below, above in extra):
         return result
-    more = pl.Series("more", extra, dtype=pl.Float64)
-    covered = pl.col("covered_s") / pl.max_horizontal("covered_s", pl.lit(1e-9)) * run.duration_s
-    widened = result.frame.with_columns(more).with_columns(
-        lo=pl.col("energy_j") - ((pl.col("energy_j") - pl.col("lo")) ** 2 + pl.col("more") ** 2).sqrt(),
-        hi=pl.col("energy_j") + ((pl.col("hi") - pl.col("energy_j")) ** 2 + pl.col("more") ** 2).sqrt(),
-        mean_lo=pl.col("mean_power_w")
-        - ((pl.col("mean_power_w") - pl.col("mean_lo")) ** 2 + (pl.col("more") / covered) ** 2).sqrt(),
-        mean_hi=pl.col("mean_power_w")
-        + ((pl.col("mean_hi") - pl.col("mean_power_w")) ** 2 + (pl.col("more") / covered) ** 2).sqrt(),
+    below, above = (
+        pl.Series(name, [e[k] for e in extra], dtype=pl.Float64) for k, name in ((0, "below"), (1, "above"))
     )
-    part = pl.DataFrame({"device": result.frame["device"], "part": "alignment", "lo": more, "hi": more})
-    return replace(result, frame=widened.drop("more"), parts=pl.concat([result.parts, part]))
+    covered = pl.col("covered_s") / pl.max_horizontal("covered_s", pl.lit(1e-9)) * run.duration_s
+    widened = result.frame.with_columns(below, above).with_columns(
+        lo=pl.col("energy_j") - ((pl.col("energy_j") - pl.col("lo")) ** 2 + pl.col("below") ** 2).sqrt(),
+        hi=pl.col("energy_j") + ((pl.col("hi") - pl.col("energy_j")) ** 2 + pl.col("above") ** 2).sqrt(),
+        mean_lo=pl.col("mean_power_w")
+        - ((pl.col("mean_power_w") - pl.col("mean_lo")) ** 2 + (pl.col("below") / covered) ** 2).sqrt(),
+        mean_hi=pl.col("mean_power_w")
+        + ((pl.col("mean_hi") - pl.col("mean_power_w")) ** 2 + (pl.col("above") / covered) ** 2).sqrt(),
+    )
+    part = pl.DataFrame({"device": result.frame["device"], "part": "alignment", "lo": below, "hi": above})
+    return replace(result, frame=widened.drop("below", "above"), parts=pl.concat([result.parts, part]))
+
+
+def _of_run(whole: pl.DataFrame, run: Run, channels: pl.DataFrame) -> pl.DataFrame:
+    """Return what the instruments of a run read in all of their logs."""
+    mine = whole.filter(pl.col("device").is_in(channels["device"].implode()))
+    return mine.filter(pl.col("host") == run.host) if "host" in mine.columns else mine
+
+
+def _moved_j(power: pl.DataFrame, run: Run, energy_j: float | None, half_s: float | None) -> tuple[float, float]:
+    """Return by how much the energy may be less and more [J] for a clock off by up to so much, or by nobody knows what."""
+    if half_s is not None:
+        moved_j = clock_error.shift_j(power, start_utc=run.start_utc, end_utc=run.end_utc, half_s=half_s)
+        return moved_j, moved_j
+    reach = clock_error.anywhere_j(power, length_s=run.duration_s) if energy_j is not None else None
+    if reach is None or energy_j is None:
+        return 0.0, 0.0
+    return max(energy_j - reach[0], 0.0), max(reach[1] - energy_j, 0.0)
 
 
 def _about(channels: pl.DataFrame) -> str:
