@@ -20,7 +20,7 @@ CLOCK_ERROR_S = 0.05
 """A fitted clock error from this on is worth a word [s]."""
 
 ENOUGH_COVERAGE = 0.99
-"""Below this covered share of the window the split rests on phases seen elsewhere [1]."""
+"""Below this covered share of the window it is said that energies of phases lack the rest [1]."""
 
 
 def of_split(case: Case, fit: Fit, parts: tuple[Part, ...], *, declared: bool) -> tuple[Finding, ...]:
@@ -131,6 +131,7 @@ def _gaps(case: Case) -> tuple[Finding, ...]:
         return ()
     return (Finding(
         "phase-gaps", Severity.WARNING, "phases",
-        f"Readings cover {covered:.1%} of the window; for the rest phases are taken to draw what they draw elsewhere.",
+        f"Readings cover {covered:.1%} of the window: energies of phases are those of the covered time, and what the rest may "
+        "add is in their intervals.",
         {"coverage_ratio": covered},
     ),)  # fmt: skip

@@ -58,7 +58,8 @@ class Case:
 class Part:
     """One phase, or several that cannot be told apart; ``reason`` says why it has no number.
 
-    ``drawn_ratio`` is the share of the way by which its power was drawn to the mean of its repeats.
+    ``drawn_ratio`` is the share of the way by which its power was drawn to the mean of its repeats, ``open_j`` the most
+    that time without readings can add [J].
     """
 
     names: tuple[str, ...]
@@ -69,6 +70,7 @@ class Part:
     long: bool
     drawn_ratio: float
     reason: str
+    open_j: float = 0.0
 
     @property
     def name(self) -> str:

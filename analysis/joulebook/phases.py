@@ -9,9 +9,8 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from joulebook import occupancy, phase_findings, phase_parts, phase_regression, phase_sensor, phase_timeline
+from joulebook import occupancy, phase_findings, phase_gaps, phase_parts, phase_regression, phase_sensor, phase_timeline
 from joulebook.findings import Estimate, Finding, Severity
-from joulebook.occupancy import Series
 from joulebook.phase_parts import MIN_READINGS, Case, Part
 from joulebook.phase_regression import Fit, Sensor
 from joulebook.phase_timeline import OTHER, Timeline
@@ -27,9 +26,6 @@ MIN_REPEATS = 5.0
 
 RESCALE_RANGE = (0.97, 1.03)
 """Integral over fitted sum [1]: outside of it the fit does not describe the readings."""
-
-ENOUGH_COVERAGE = 0.99
-"""Below this covered share of the window the split rests on phases seen elsewhere [1]."""
 
 SCHEMA = {
     "phase": pl.String, "energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64, "share_ratio": pl.Float64,
@@ -148,7 +144,7 @@ def attribute(
     if edge:
         sensor, _ = phase_sensor.search(data, line, window_s=window_s, clock_error_s=0.0, fit_lag=False)
     case = Case(line, data, sensor, reach if not edge else 0.0, edge)
-    return _split(case, _integral(data, sensor, length) if total_j is None else total_j, declared=declared)
+    return _split(case, total_j, declared=declared)
 
 
 def _check(start: datetime, end: datetime, window_s: float | None, clock_error_s: float) -> None:
@@ -160,23 +156,26 @@ def _check(start: datetime, end: datetime, window_s: float | None, clock_error_s
         raise ValueError(f"clock_error_s is {clock_error_s}: must be 0 or positive")
 
 
-def _integral(data: tuple[Series, ...], sensor: Sensor, length_s: float) -> float:
-    """Return the energy of the window; a window mean stands for the middle of its window."""
-    late = sensor.shift_s + sensor.window_s / 2 + sensor.lag_s
-    ends = [occupancy.energy_at(d, np.array([late, length_s + late])) for d in data]
-    return float(sum(e[1] - e[0] for e in ends))
+def _integral(case: Case, unseen: phase_gaps.Unseen) -> float:
+    """Return the energy of the time in the window that readings speak for."""
+    late = phase_gaps.late_s(case.sensor)
+    ends = [occupancy.energy_at(d, np.array([late, float(case.line.breaks_s[-1]) + late])) for d in case.data]
+    return float(sum(e[1] - e[0] for e in ends)) - unseen.energy_j(case.data, late)
 
 
-def _split(case: Case, total: float, *, declared: bool) -> Attribution:
+def _split(case: Case, total_j: float | None, *, declared: bool) -> Attribution:
     """Fit, merge what cannot be told apart, refuse what is too little, and make the parts equal the whole."""
+    unseen = phase_gaps.find(case.data, case.line, case.sensor)
+    total = _integral(case, unseen) if total_j is None else total_j
     columns = np.flatnonzero(case.line.seconds > 0)
     fit = phase_regression.fit(case.data, case.line, case.sensor, columns=columns, reach_s=case.reach_s)
     # time that no reading saw is taken at the mean power, so that it does not scale up the rest
-    level = np.where(fit.n > 0, fit.power_w.sum(axis=0), total / case.line.breaks_s[-1])
-    raw = float(level @ case.line.seconds[columns])
+    seen_s = case.line.seconds[columns] - unseen.seconds[:, columns]
+    level = np.where(fit.n > 0, fit.power_w, total / max(float(seen_s.sum()), 1e-9))
+    raw = float((level * seen_s).sum())
     ratio = total / raw if raw > 0 else 1.0
     fits = RESCALE_RANGE[0] <= ratio <= RESCALE_RANGE[1]
-    parts = phase_parts.find(case, fit)
+    parts = phase_gaps.without(phase_parts.find(case, fit), fit, unseen, case.line)
     if not fits:
         why = f"the fitted sum is {1 / ratio:.3f} of the integral: the phases do not describe the readings"
         parts = tuple(replace(p, reason=p.reason or why) for p in parts)
@@ -217,12 +216,13 @@ def _shift(case: Case, fit: Fit) -> Estimate:
 def _rows(case: Case, parts: tuple[Part, ...], total: float) -> pl.DataFrame:
     """Return one row a phase or merged phases, and the remainder."""
     rows: list[dict[str, object]] = []
-    left, left_half, left_s, left_n = total, 0.0, 0.0, 0
+    left, left_half, left_open, left_s, left_n = total, 0.0, 0.0, 0.0, 0
     spent = dict(zip(case.line.names, case.line.seconds.tolist(), strict=True))
     for part in parts:
         half = part.half_width_j
         if part.reason or OTHER in part.names:
             left_half, left_s, left_n = left_half + half, left_s + part.seconds, left_n + part.n
+            left_open += part.open_j
             why = part.reason or f"cannot be told apart from {OTHER}"
             rows += [_row(name, spent[name], part.n, why) for name in part.names if name != OTHER]
             continue
@@ -230,14 +230,14 @@ def _rows(case: Case, parts: tuple[Part, ...], total: float) -> pl.DataFrame:
         left -= energy
         rows.append({
             **_row(part.name, part.seconds, part.n, ""), "energy_j": energy, "lo": max(energy - half, 0.0),
-            "hi": energy + half, "method": "integration" if part.long else "regression",
+            "hi": energy + half + part.open_j, "method": "integration" if part.long else "regression",
         })  # fmt: skip
         if len(part.names) > 1:
             why = f"cannot be told apart: their energy is in the row {part.name}"
             rows += [_row(name, spent[name], part.n, why) for name in part.names]
     left = 0.0 if abs(left) < 1e-9 * abs(total) else left
     rows.append({**_row(OTHER, left_s, left_n, ""), "energy_j": left, "method": "remainder",
-                 "lo": left - left_half, "hi": left + left_half})  # fmt: skip
+                 "lo": left - left_half, "hi": left + left_half + left_open})  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA).with_columns(
         share_ratio=pl.col("energy_j") / total if total else pl.lit(None, pl.Float64),
         power_w=pl.when(pl.col("seconds") > 0).then(pl.col("energy_j") / pl.col("seconds")),

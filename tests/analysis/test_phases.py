@@ -258,3 +258,27 @@ def test_the_node_study_has_every_share(window):
     for phase in ("data_wait", "checkpoint"):
         assert got[phase]["energy_j"] == pytest.approx(truth["phases"][phase], rel=0.02)
     assert split.sensor.window_s == 1.0
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_phases_in_a_gap_have_the_energy_of_the_time_that_was_seen(told):
+    """Phases of 10 s at 100 W and 300 W in turn; 60 s of 400 s are lost, 30 s of each: 170 s of each were seen."""
+    t = np.arange(0, 401.0, 0.5)
+    watts = np.where(((t - 0.25) % 20) < 10, 100.0, 300.0)  # what was drawn in the half second before
+    kept = (t <= 200) | (t >= 260)
+    turns = [("ab"[k % 2], 10 * k, 10 * k + 10) for k in range(40)]
+    split = phases.attribute(
+        log(t[kept], watts[kept]), marks(*turns), start_utc=T0, end_utc=at(400),
+        total_j=170 * 100.0 + 170 * 300.0 if told else None, clock_error_s=0.0,
+    )  # fmt: skip
+    got = rows(split)
+    assert sum(r["energy_j"] for r in got.values()) == pytest.approx(split.total.value)
+    assert split.total.value == pytest.approx(170 * 400.0, rel=0.01)
+    for phase, watt in (("a", 100.0), ("b", 300.0)):
+        assert got[phase]["energy_j"] == pytest.approx(170 * watt, rel=0.04)
+        assert got[phase]["power_w"] == pytest.approx(watt, rel=0.04)
+        assert got[phase]["lo"] <= 200 * watt <= got[phase]["hi"]
+        # beyond what the fit leaves open, the lost time may have drawn as much as the highest reading
+        up, down = got[phase]["hi"] - got[phase]["energy_j"], got[phase]["energy_j"] - got[phase]["lo"]
+        assert up - down == pytest.approx(30 * 300.0, rel=0.03)
+    assert "phase-gaps" in codes(split)
