@@ -235,7 +235,23 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None, use: pl.DataF
         text = f"The longest quiet stretch is {longest} s; ten minutes are needed to be sure of thermal rest."
         findings.append(Finding("short-idle", Severity.NOTE, "idle", text, {"quiet_s": longest}))
     usable = series.filter(pl.Series(trust.judge(series["power_w"].to_numpy(), subject="idle").usable))
-    return Baseline(_with_settling(window_mean(usable, rows), rows), rows, tuple(findings))
+    rest, others = _with_others(_with_settling(window_mean(usable, rows), rows), rows)
+    return Baseline(rest, rows, (*findings, *others))
+
+
+def _with_others(rest: Estimate, rows: pl.DataFrame) -> tuple[Estimate, tuple[Finding, ...]]:
+    """Let the interval reach to what the machine drew at other times while its boards rested: it may have done so during work."""
+    other = rows.filter(pl.col("reason") == quiet.ELSEWHERE)["mean_w"].max()
+    if rest.value is None or rest.lo is None or rest.hi is None or not isinstance(other, float) or other <= rest.hi:
+        return rest, ()
+    text = (
+        f"While the boards rested the machine drew {rest.value:.4g} W at some times and {other:.4g} W at others: something else "
+        "drew power. Whether it did during runs is not known, so the idle power, and what runs drew above it, reach from one to "
+        "the other."
+    )
+    finding = Finding("idle-levels", Severity.WARNING, "idle", text, {"idle_w": rest.value, "other_w": other})
+    reason = f"{rest.reason}; " * bool(rest.reason) + f"something else drew up to {other - rest.value:.4g} W at times"
+    return replace(rest, hi=other, reason=reason), (finding,)
 
 
 def _with_settling(rest: Estimate, rows: pl.DataFrame) -> Estimate:

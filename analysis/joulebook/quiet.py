@@ -42,6 +42,9 @@ LONG_QUIET_S: Final = 600.0
 SETTLING: Final = "soon after work, while another stretch is at thermal rest"
 """Why a quiet stretch is not used though nothing else speaks against it."""
 
+ELSEWHERE: Final = "the boards rest, and something else draws"
+"""Why a quiet stretch above the lowest level is not used where utilisation tells that the boards were at rest."""
+
 
 _STAMP: Final = pl.Datetime("us", "UTC")
 EMPTY: Final = pl.DataFrame(
@@ -125,8 +128,13 @@ def _loaded(series: pl.DataFrame, rows: pl.DataFrame, runs: pl.DataFrame, use: p
     told = use.drop_nulls("utilization_ratio").sort("ts_utc")
     if not _mean_use(told, runs) >= WORK_UTILIZATION_RATIO:
         return high
-    rests = pl.Series([_mean_use(told, rows[k]) < BUSY_UTILIZATION_RATIO for k in range(rows.height)], dtype=pl.Boolean)
+    rests = _rests(told, rows)
     return high & ~(rests & (rows["mean_w"] < REST_RATIO * load_w))
+
+
+def _rests(told: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """Return in which stretches utilisation tells that the boards were at rest."""
+    return pl.Series([_mean_use(told, rows[k]) < BUSY_UTILIZATION_RATIO for k in range(rows.height)], dtype=pl.Boolean)
 
 
 def _mean_use(told: pl.DataFrame, windows: pl.DataFrame) -> float:
@@ -180,6 +188,8 @@ def stretches(
     if not isinstance(lowest, float):
         return rows
     above = pl.col("used") & (pl.col("mean_w") > lowest * (1.0 + LEVEL_TOLERANCE_RATIO))
+    if use is not None:
+        rows = _drop(rows, above & pl.lit(_rests(use.drop_nulls("utilization_ratio"), rows)), ELSEWHERE)
     return _rested(series, _drop(rows, above, f"above the lowest level, {lowest:.6g} W"), known)
 
 

@@ -185,3 +185,17 @@ def test_runs_that_differ_are_not_combined():
 def test_nothing_to_combine_is_the_callers_mistake():
     with pytest.raises(ValueError, match="mean_w"):
         baseline.combine(pl.DataFrame({"run_id": ["a"]}))
+
+
+def test_other_work_on_the_machine_at_rest_is_in_the_interval():
+    """Boards rest before and after a run; the machine draws 300 W before and 550 W after it."""
+    node = frame([300, 900, 550], [700, 600, 700], device="node")
+    use = frame([60, 500, 60], [700, 600, 700], load=[0.0, 0.9, 0.0])
+    found = baseline.idle(node, runs=window(700, 1300), use=use)
+    assert found.estimate.value == pytest.approx(300.0, abs=0.5)
+    assert found.estimate.hi == pytest.approx(550.0, abs=1.0)
+    assert found.estimate.lo > 299.0
+    assert [f.code for f in found.findings] == ["idle-levels"]
+    busy = frame([60, 500, 400], [700, 600, 700], load=[0.0, 0.9, 0.6])
+    alone = baseline.idle(node, runs=window(700, 1300), use=busy)
+    assert alone.estimate.hi < 301.0
