@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from joulebook.boundaries import BESIDE, SCOPES, SUMMED_SCOPES
 from joulebook.findings import Finding, Severity
-from joulebook.schema import SCOPES, SUMMED_SCOPES
 
 AGREE_SHARE = 0.05
 """Two energies of one scope agree within this share (InferenceX's limit for counter against integral)."""
@@ -18,9 +18,6 @@ ERROR_RATIO = 3.0
 
 PLAUSIBLE_REST = (0.02, 0.60)
 """Share of a node outside of boards, packages and memory: fans, losses, disks; 20-30 % is usual for dense nodes."""
-
-CONTAINED = {"components": ("board", "package", "dram"), "node": ("components",)}
-"""Which scopes lie within which as their parts."""
 
 ROUNDING = 1e-6
 """Share of the whole by which parts may exceed it through the digits that a tracker writes."""
@@ -122,7 +119,7 @@ def _clean(energies: pl.DataFrame) -> pl.DataFrame:
 def _parts(first: pl.DataFrame, whole: str) -> tuple[str, ...]:
     """Return the scopes that add up within the whole, none of them inside another."""
     there = set(first["scope"].to_list()) - {whole}
-    fine = tuple(s for s in CONTAINED["components"] if s in there)
+    fine = tuple(s for s in BESIDE if s in there)
     # measured parts say more than a tool's total of the same parts
     return fine or tuple(s for s in ("components",) if s in there)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook import schema, sharing
+from joulebook import boundaries, sharing
 from joulebook_pipelines import console, shown
 from joulebook_pipelines.store import Store
 
@@ -14,8 +14,6 @@ MOST_SAID = 8
 """Findings of what was not given that are printed; all of them are in the store."""
 
 _SAID = ["code", "subject", "message"]
-_BESIDE = frozenset({"board", "package", "dram"})
-"""Cards, processors and memory lie beside each other: none of them is the widest."""
 
 
 def answered(store: Store) -> bool:
@@ -25,20 +23,15 @@ def answered(store: Store) -> bool:
 
 def lines(store: Store) -> list[str]:
     """Return a line a run: energy at the widest scope with its interval; then what was not given, and what doubts there are."""
-    order = {s: i for i, s in enumerate(schema.SCOPES)}
     energies = store.results().filter(
         (pl.col("metric") == "energy_j") & (pl.col("device") == "") & (pl.col("phase") == "")
     )
-    energies = energies.sort(pl.col("scope").replace_strict(order, default=-1))
     shares = store.table("shares")
     made = []
     for run_id in store.runs()["run_id"]:
-        rows = energies.filter(pl.col("run_id") == run_id).rows(named=True)
-        if not rows:
-            continue
-        widest = [r for r in rows if r["scope"] in _BESIDE] if rows[-1]["scope"] in _BESIDE else rows[-1:]
-        told = [_shared(r, shares) or f"{_energy(r)} at the {r['scope']}{_doubt(r)}" for r in widest]
-        made.append(f"{run_id}: {', '.join(told)}")
+        rows = {r["scope"]: r for r in energies.filter(pl.col("run_id") == run_id).rows(named=True)}
+        told = [_shared(r, shares) or f"{_energy(r)} at the {r['scope']}{_doubt(r)}" for r in _widest(rows)]
+        made += [f"{run_id}: {', '.join(told)}"] if told else []
     findings = store.table("findings")
     said = findings.filter((pl.col("severity") == "error") & (pl.col("stage") != "recognise"))
     said = said.unique(_SAID, keep="first", maintain_order=True)
@@ -46,6 +39,13 @@ def lines(store: Store) -> list[str]:
     counts = dict(findings.group_by("severity").len().iter_rows())
     doubts = ", ".join(console.counted(counts.get(s, 0), s) for s in ("error", "warning", "note"))
     return [*made, f"findings: {doubts}"]
+
+
+def _widest(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of the widest known scope, or of those beside each other, and of what was refused above them."""
+    known = boundaries.widest([s for s, r in rows.items() if r["value"] is not None])
+    wanted = boundaries.widest(rows)
+    return [rows[s] for s in (*known, *(w for w in wanted if w not in known))]
 
 
 def _energy(row: dict[str, Any]) -> str:

@@ -51,6 +51,12 @@ def test_the_widest_is_told_and_what_lies_beside_each_other_together():
     assert said[1] == "b: 0.1000 ± 0.0010 kWh at the board, 10.00 ± 0.10 Wh at the dram"
 
 
+def test_what_was_refused_above_the_widest_known_is_told_too():
+    rows = [energy("a", "board", 360e3, 3600.0), ("a", "node", "energy_j", None, None, None, None)]
+    said = headline.lines(Kept(rows))
+    assert said[0] == "a: 0.1000 ± 0.0010 kWh at the board, – at the node — no reading"
+
+
 def test_a_run_that_shared_its_machine_is_told_its_own_part():
     both = [energy("a", "node", 360e3, 3600.0), energy("b", "node", 360e3, 3600.0)]
     shares = [("n", "node", 0, "a", 216e3), ("n", "node", 0, "b", 108e3), ("n", "node", 0, "idle", 36e3)]

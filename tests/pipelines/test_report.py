@@ -387,6 +387,50 @@ def test_doubtful_number_carries_a_mark_to_its_finding():
     assert source.footnotes.marks(result("energy_j", 1.0, "node")) == []
 
 
+@pytest.mark.parametrize(
+    ("subject", "evidence", "touched"),
+    [
+        ("gpu:0", {}, {"board"}),
+        ("train-1 at node (run)", {}, {"node"}),
+        ("total", {"coverage_ratio": 0.97}, {"board"}),
+        ("a run", {}, {"board", "node"}),
+        ("gpu:0", {"scope": "node"}, {"node"}),
+    ],
+)
+def test_a_finding_marks_numbers_of_its_own_boundary_only(subject, evidence, touched):
+    tables = full_tables()
+    tables["findings"] = [{"run_id": "train-1", "stage": "energy", "code": "odd", "severity": "warning", "subject": subject,
+                           "message": "Odd.", "evidence": json.dumps(evidence)}]  # fmt: skip
+    source = Source(FakeStore(tables, SETTINGS))
+    rows = {s: result("energy_j", 1.0, s, coverage_ratio=c) for s, c in (("board", 0.97), ("node", 1.0))}
+    assert {s for s, row in rows.items() if source.footnotes.marks(row)} == touched
+
+
+def test_cards_processors_and_memory_are_told_side_by_side(tmp_path):
+    tables = full_tables()
+    energies = [result("energy_j", e, s) for s, e in (("board", 3.6e6), ("package", 7.2e5), ("dram", 1.8e5))]
+    tables = {"results": energies} | {t: tables[t] for t in ("sources", "channels", "runs")}
+    page = report.render(FakeStore(tables, {}), tmp_path / "page.html")
+    text = re.sub(r"<[^>]+>", "", section({"x": page}, "x", "cost"))
+    assert (
+        "took 1.0000 ± 0.0010 kWh at the board, 0.20000 ± 0.00020 kWh at the package and 50.000 ± 0.050 Wh at the dram"
+        in text
+    )
+    drawn = read(page)
+    assert "board 1.00; package 0.200; dram 0.0500; the whole: 1.250 kWh" in drawn
+    assert "hatched the" not in drawn
+    assert "in grey what" not in drawn
+
+
+def test_least_sure_is_the_part_of_a_shared_machine_not_the_whole():
+    tables = more_tables()
+    tables["shares"] = [
+        s | {"energy_lo": 0.9 * s["energy_j"], "energy_hi": 1.1 * s["energy_j"]} for s in tables["shares"]
+    ]
+    text = re.sub(r"<[^>]+>", "", str(sureness.brief(Source(FakeStore(tables, SETTINGS)))))
+    assert "± 10 %" in text  # the node's own energy is known to 0.1 %
+
+
 def test_refused_number_shows_a_dash_and_its_reason(pages):
     text = read(pages["many"])
     assert re.search(r'<td class="n">–<sup class="marks"><a href="#table-cost-a">a</a></sup></td>', text)

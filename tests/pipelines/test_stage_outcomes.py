@@ -105,6 +105,29 @@ def test_jobs_side_by_side_are_set_against_the_node_with_all_of_its_boards(analy
     assert [reason.split()[0] for reason in rest["reason"]] == ["gpu:1", "gpu:0"]
 
 
+def test_without_a_node_the_facility_has_the_sum_of_cards_processors_and_memory(analysed):
+    watts = {"gpu": 400.0, "cpu": 120.0, "mem": 20.0}
+    stamps = [f"2026-10-14T09:{s // 60:02d}:{s % 60:02d}Z" for s in range(601)]
+    logs = {f"{n}.csv": "time,power_w\n" + "".join(f"{t},{w}\n" for t in stamps) for n, w in watts.items()}
+    scopes = {"gpu": "board", "cpu": "package", "mem": "dram"}
+    each = {f"{n}.csv": f'scope = "{s}"\ndevice = "{n}:0"\n' for n, s in scopes.items()}
+    each["mem.csv"] += """[site]
+pue = 1.5
+carbon_kg_per_kwh = 0.5
+[[run]]
+id = "r"
+start = 2026-10-14T09:00:00Z
+end = 2026-10-14T09:10:00Z
+"""
+    results, findings = analysed(logs, each=each)
+    rows = {r["metric"]: r for r in results.filter(scope="facility").iter_rows(named=True)}
+    assert rows["facility_energy_j"]["value"] == pytest.approx(540.0 * 600 * 1.5, rel=1e-6)
+    assert rows["carbon_kg"]["value"] == pytest.approx(540.0 * 600 * 1.5 / 3.6e6 * 0.5, rel=1e-6)
+    assert rows["facility_energy_j"]["method"] == "board + package + dram energy × PUE 1.5"
+    (told,) = findings.filter(code="facility-from-part")["message"].to_list()
+    assert told.startswith("Measured is board + package + dram, not the node")
+
+
 def test_phases_of_a_table_have_the_energies_that_it_gives(analysed):
     results, _ = analysed({"phases.csv": PHASES})
     board = results.filter(pl.col("scope") == "board", pl.col("phase") != "")

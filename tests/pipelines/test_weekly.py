@@ -238,6 +238,20 @@ def test_a_first_week_can_only_wait_for_the_next(make, tmp_path):
     assert any(line.startswith("No comparison could be made") for line in said)
 
 
+def test_what_lies_beside_each_other_adds_up_and_what_holds_it_counts_alone(make, tmp_path):
+    folder = make()
+    with open_store(folder / "out", read_only=False) as store, store.transaction():
+        store.sql("delete from results where scope = 'node'")
+        store.sql("update results set value = 1e6, lo = 1e6, hi = 1e6 where metric = 'energy_j'")
+        more = [
+            {"run_id": "w8-base-0", "scope": "dram", "device": "", "phase": "", "metric": "energy_j", "value": 1e5, "lo": 1e5, "hi": 1e5},
+            {"run_id": "w8-base-1", "scope": "node", "device": "", "phase": "", "metric": "energy_j", "value": 5e6, "lo": 5e6, "hi": 5e6},
+        ]  # fmt: skip
+        store.insert("results", schema.conform(pl.DataFrame(more), "results"))
+    totals = site_of(tmp_path, folder).data["studies"][0]["totals"]
+    assert totals["energy"]["value"] == pytest.approx(1.1e6 + 5e6 + 1e6)
+
+
 def test_the_idle_level_drifts_from_store_to_store(make, tmp_path):
     folders = []
     for w in range(6):

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
+from joulebook.boundaries import SCOPES
+
+_AT = re.compile(r"\bat (\w+)")
+"""How a subject names its boundary, as in "train-1 at node"."""
 SEVERITIES = ("error", "warning", "note")
 EXAMPLES = 1
 """Findings of a group that are told in full; of the rest the subjects are listed."""
@@ -99,10 +106,11 @@ class Footnotes:
     """All findings of a study, numbered by group; errors first."""
 
     groups: tuple[Group, ...]
+    devices: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, findings: pl.DataFrame) -> Footnotes:
-        """Group the rows of table ``findings``."""
+    def of(cls, findings: pl.DataFrame, devices: Mapping[str, frozenset[str]] | None = None) -> Footnotes:
+        """Group the rows of table ``findings``; ``devices`` tells at which scopes each device is read."""
         kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in findings.iter_rows(named=True):
             kinds.setdefault((row["severity"], row["code"]), []).append(row)
@@ -112,7 +120,8 @@ class Footnotes:
             tuple(
                 Group(i, key[1], key[0], topic(key[1], kinds[key][0]["stage"] or ""), tuple(kinds[key]))
                 for i, key in enumerate(order, start=1)
-            )
+            ),
+            devices or {},
         )
 
     def on(self, name: str) -> list[Group]:
@@ -121,8 +130,24 @@ class Footnotes:
 
     def marks(self, row: dict[str, Any]) -> list[Group]:
         """Return the groups that cast doubt on a row of ``results``, worst first."""
-        doubted = [g for g in self.groups if g.severity != "note" and any(_touches(f, row) for f in g.findings)]
+        doubted = [g for g in self.groups if g.severity != "note" and any(self._touches(f, row) for f in g.findings)]
         return doubted[:MARKS]
+
+    def _touches(self, finding: dict[str, Any], row: dict[str, Any]) -> bool:
+        if not finding["run_id"] or finding["run_id"] != row["run_id"]:
+            return False
+        proof = evidence(finding)
+        told, covered = proof.get("coverage_ratio"), row.get("coverage_ratio")
+        if told is not None and covered is not None and not math.isclose(told, covered, abs_tol=1e-9):
+            return False  # it is about another boundary, whose coverage it tells
+        scopes = self._scopes(finding["subject"] or "", proof)
+        # what names no metric is said once, at the energy: marks on every number of a run are not read
+        return (not scopes or row["scope"] in scopes) and proof.get("metric", "energy_j") == row["metric"]
+
+    def _scopes(self, subject: str, proof: Mapping[str, Any]) -> frozenset[str]:
+        """Return the boundaries that a finding is about: what it says itself, else those of the device it names."""
+        said = proof.get("scope") or next((m for m in _AT.findall(subject) if m in SCOPES), None)
+        return frozenset({said}) if said else self.devices.get(subject, frozenset())
 
 
 def topic(code: str, stage: str) -> str:
@@ -144,11 +169,3 @@ def evidence(finding: dict[str, Any]) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _touches(finding: dict[str, Any], row: dict[str, Any]) -> bool:
-    if not finding["run_id"] or finding["run_id"] != row["run_id"]:
-        return False
-    proof = evidence(finding)
-    # what names no metric is said once, at the energy: marks on every number of a run are not read
-    return proof.get("scope") in (None, row["scope"]) and proof.get("metric", "energy_j") == row["metric"]

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from joulebook import plots
 from joulebook.plots import style as look
 from joulebook.plots.alignment import corrected
-from joulebook_pipelines import shown
 from joulebook_pipelines.report import svg
 from joulebook_pipelines.report.blocks import Picture
 from joulebook_pipelines.report.source import Source
@@ -28,7 +27,6 @@ RUNS_DRAWN = 4
 POINTS = 700
 """Bins of a drawn time line: about one a pixel."""
 _TIMED = ("board", "package", "components", "node", "rack", "facility")
-_PARTS = ("board", "package", "dram")
 
 
 @dataclass
@@ -67,87 +65,6 @@ def draw(
     title, caption, alternative = words
     made = svg.of_figure(figure, anchor=anchor, title=title, alternative=alternative)
     return Picture(made, caption, anchor) if budget.take(made) else None
-
-
-def bar(source: Source, budget: Budget, run: str) -> Picture | None:
-    """Return the bar of a run: parts, rest of the widest boundary, the site's overhead."""
-    scope = source.widest(run)
-    whole = source.result(run, scope or "", "energy_j")
-    if whole is None or whole["value"] is None:
-        return None
-    known_parts = [(s, _value(source, run, s), look.SCOPE_COLOURS[s]) for s in _PARTS if s != scope]
-    rows = [(s, j, colour) for s, j, colour in known_parts if j is not None]
-    inside = [s for s, _, _ in rows]
-    rows = rows or [(scope or "", float(whole["value"]), look.BLUE)]
-    site = source.result(run, "facility", "facility_energy_j")
-    site_j = site["value"] if site else None
-    left = source.result(run, scope or "", "residual_power_w")
-    total, rest = scope or "", f"rest of the {scope}"
-    if left is not None and left["value"] is None:
-        rest = f"other cards, {rest}"
-    if site_j is not None and site_j > whole["value"]:
-        if inside:
-            rows.append((rest, whole["value"] - sum(r[1] for r in rows), look.GREY))
-        total, rest = "facility", "site's overhead"
-    if len(rows) == 1 and site_j is None:
-        return None  # a bar of one part shows nothing
-    parts = pl.DataFrame(rows, schema=["part", "energy_j", "colour"], orient="row").filter(pl.col("energy_j") > 0)
-    measured = pl.col("part").is_in([*inside, scope or ""])
-    parts = parts.with_columns(pl.when(measured).then(_labelled(parts, whole["value"])).otherwise("part").alias("part"))
-    whole_j = site_j if total == "facility" else whole["value"]
-    known = ", ".join(f"{r[0]} {shown.number(r[1], unit=shown.unit_for('energy_j', [r[1]])).plain}" for r in rows)
-    words = (
-        f"Energy of run {run} by part",
-        f"Energy of run {run}: measured parts, what is left up to the {scope}, and the site's overhead where known. "
-        "Hatched is what no instrument saw on its own.",
-        f"A bar from zero. {known}; whole: {shown.number(whole_j, unit=shown.unit_for('energy_j', [whole_j])).plain}.",
-    )
-    return draw(
-        budget, lambda ax: plots.energy_bar(parts, total_j=whole_j, total=total, remainder=rest, ax=ax),
-        slug("bar", run), words, (8.2, 1.25),
-    )  # fmt: skip
-
-
-def _value(source: Source, run: str, scope: str) -> float | None:
-    row = source.result(run, scope, "energy_j")
-    return None if row is None else row["value"]
-
-
-def phase_bar(source: Source, budget: Budget, run: str) -> Picture | None:
-    """Return the bar of a run's phases at one boundary."""
-    rows = source.rows("results").filter(
-        (pl.col("run_id") == run)
-        & (pl.col("metric") == "phase_energy_j")
-        & (pl.col("device") == "")
-        & pl.col("value").is_not_null()
-    )
-    if rows.is_empty():
-        return None
-    known = [s for s in ("node", "board", *rows["scope"]) if s in set(rows["scope"])]
-    rows = rows.filter(pl.col("scope") == known[0])
-    order = pl.col("phase").replace_strict({p: i for i, p in enumerate(look.PHASE_COLOURS)}, default=99)
-    parts = rows.sort(order).select(pl.col("phase").alias("part"), pl.col("value").alias("energy_j"))
-    parts = parts.with_columns(pl.col("part").replace_strict(look.PHASE_COLOURS, default=look.GREY).alias("colour"))
-    whole = _value(source, run, known[0])
-    parts = parts.with_columns(_labelled(parts, whole))
-    words = (
-        f"Energy of run {run} by phase",
-        f"Energy of run {run} by phase at the {known[0]}; hatched is time without a named phase.",
-        "; ".join(parts["part"]),
-    )
-    return draw(
-        budget, lambda ax: plots.energy_bar(parts, total_j=whole, total=known[0], remainder="no phase", ax=ax),
-        slug("phase-bar", run), words, (8.2, 1.25),
-    )  # fmt: skip
-
-
-def _labelled(parts: pl.DataFrame, whole_j: float | None) -> pl.Series:
-    """Return the names of parts with their energy, three digits, in the unit of the whole (that of the axis)."""
-    unit = shown.unit_for("energy_j", [whole_j, *parts["energy_j"]])
-    names = []
-    for part, energy_j in parts.select("part", "energy_j").iter_rows():
-        names.append(f"{part} {energy_j / unit.size:#.3g}".rstrip("."))
-    return pl.Series("part", names, dtype=pl.String)
 
 
 def timelines(source: Source, budget: Budget) -> list[Picture | None]:

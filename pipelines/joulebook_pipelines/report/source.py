@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from joulebook import schema
+from joulebook import boundaries, schema
 from joulebook_pipelines.report.footnotes import Footnotes
 
 
@@ -65,7 +65,9 @@ class Source:
     @cached_property
     def footnotes(self) -> Footnotes:
         """The findings, numbered."""
-        return Footnotes.of(self.rows("findings"))
+        of = self.rows("channels").group_by("device").agg(pl.col("scope").drop_nulls().unique())
+        devices = {device: frozenset(scopes) for device, scopes in of.iter_rows()}
+        return Footnotes.of(self.rows("findings"), devices)
 
     @cached_property
     def runs(self) -> list[str]:
@@ -107,4 +109,11 @@ class Source:
         """Return the widest scope whose energy is known, else the widest that was refused."""
         scopes = self.scopes(run_id)
         known = [s for s in scopes if (self.result(run_id, s, "energy_j") or {}).get("value") is not None]
-        return (known or scopes or [None])[-1]  # type: ignore[list-item]
+        return boundaries.leading(known or scopes)
+
+    def beside(self, run_id: str) -> tuple[str, ...]:
+        """Return the widest scopes whose energy is known: one, or those that lie beside each other."""
+        scopes = self.scopes(run_id)
+        return boundaries.widest(
+            [s for s in scopes if (self.result(run_id, s, "energy_j") or {}).get("value") is not None]
+        )

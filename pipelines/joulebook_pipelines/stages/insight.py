@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import convergence, drivers, efficiency, energy, intervals, schema, sharing, totals
+from joulebook import boundaries, convergence, drivers, efficiency, energy, intervals, schema, sharing, totals
 from joulebook.findings import Finding
 from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage, side_by_side
 
@@ -27,7 +27,7 @@ def _convergence(context: Context) -> Numbers:
         )
         if steps.height < 20 or steps["loss"].n_unique() < 3:
             continue
-        for scope in context.scopes(run.run_id)[-1:]:
+        for scope in boundaries.widest(context.scopes(run.run_id))[:1]:
             power = context.spoken(run, scope, margin=True)
             found = convergence.trace(steps, power)
             rows = found.frame.rename({"lo": "marginal_lo", "hi": "marginal_hi"})

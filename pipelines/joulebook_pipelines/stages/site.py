@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import carbon, efficiency, energy, schema
+from joulebook import boundaries, carbon, efficiency, energy, estimates, schema
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines import curves
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
@@ -24,11 +24,11 @@ def _work(context: Context) -> Numbers:
     return numbers
 
 
-def _from_part(subject: str, scope: str) -> Finding:
+def _from_part(subject: str, measured: str) -> Finding:
     return Finding(
         "facility-from-part", Severity.WARNING, subject,
-        f"The widest measured scope is {scope}, narrower than the node: the facility energy, carbon and cost leave out the rest "
-        "of the machine. Add a node meter.", {"scope": scope},
+        f"Measured is {measured}, not the node: the facility energy, carbon and cost leave out the rest of the machine. Add a "
+        "node meter.", {"measured": measured, "scope": "facility", "metric": "facility_energy_j"},
     )  # fmt: skip
 
 
@@ -37,9 +37,9 @@ def _once(found: list[tuple[str, Finding]]) -> list[tuple[str, Finding]]:
     runs: dict[str, list[str]] = {}
     for run_id, finding in found:
         if finding.code == "facility-from-part":
-            runs.setdefault(str(finding.evidence["scope"]), []).append(run_id)
-    kept = [(r, f) for r, f in found if f.code != "facility-from-part" or len(runs[str(f.evidence["scope"])]) == 1]
-    return kept + [("", _from_part(f"{len(ids)} runs", scope)) for scope, ids in runs.items() if len(ids) > 1]
+            runs.setdefault(str(finding.evidence["measured"]), []).append(run_id)
+    kept = [(r, f) for r, f in found if f.code != "facility-from-part" or len(runs[str(f.evidence["measured"])]) == 1]
+    return kept + [("", _from_part(f"{len(ids)} runs", measured)) for measured, ids in runs.items() if len(ids) > 1]
 
 
 def _efficiency(context: Context, run: Run, scope: str, numbers: Numbers) -> None:
@@ -88,27 +88,30 @@ def _mfu(context: Context, run: Run, rate: Estimate, numbers: Numbers) -> None:
 
 
 def _facility(context: Context, run: Run, numbers: Numbers) -> None:
-    """Facility energy from the widest measured scope, once a run; what is narrower than a node is not stretched."""
-    measured = context.known_scopes(run.run_id)
-    if not measured:
+    """Facility energy from the widest measured scope, once a run; what is narrower than a node is not stretched.
+
+    Cards, processors and memory lie beside each other: where nothing wider is known, it comes from their sum.
+    """
+    widest = boundaries.widest(context.known_scopes(run.run_id))
+    parts = [e for s in widest if (e := context.number(run.run_id, s, "energy_j")) is not None]
+    if not parts:
         return
-    widest = measured[-1]
-    spent = context.number(run.run_id, widest, "energy_j")
-    coverage = context.coverage(run.run_id, widest, "energy_j")
-    if spent is None or spent.value is None:
+    spent = parts[0] if len(parts) == 1 else estimates.combine(lambda *each: sum(each), *parts, unit="J")
+    if spent.value is None:
         return
-    pue = context.study.site.pue
-    if widest == "facility":
+    coverage = min((c for s in widest if (c := context.coverage(run.run_id, s, "energy_j")) is not None), default=None)
+    measured, pue = " + ".join(widest), context.study.site.pue
+    if widest == ("facility",):
         facility = spent
     elif pue is None:
         return
     else:
         made = carbon.facility_energy(spent, pue)
         facility = Estimate(
-            made.value, made.lo, made.hi, "J", spent.n, None, f"{widest} energy × PUE {pue:g}", made.reason
+            made.value, made.lo, made.hi, "J", spent.n, None, f"{measured} energy × PUE {pue:g}", made.reason
         )
-        if schema.SCOPES.index(widest) < schema.SCOPES.index("node"):
-            numbers.find(run.run_id, [_from_part(run.run_id, widest)])
+        if boundaries.WIDTH[widest[0]] < boundaries.WIDTH["node"]:
+            numbers.find(run.run_id, [_from_part(run.run_id, measured)])
     numbers.add(run.run_id, "facility", "facility_energy_j", facility, coverage_ratio=coverage)
     site = context.study.site
     for metric, factor, unit, source in (
@@ -120,8 +123,8 @@ def _facility(context: Context, run: Run, numbers: Numbers) -> None:
 
 
 def _priced(
-    context: Context, run: Run, scope: str, facility: Estimate, metric: str, factor: float | str, unit: str, source: str | None,
-    numbers: Numbers,
+    context: Context, run: Run, scopes: tuple[str, ...], facility: Estimate, metric: str, factor: float | str, unit: str,
+    source: str | None, numbers: Numbers,
 ) -> None:  # fmt: skip
     about = f"facility energy × {{}} {unit}/kWh ({source or 'source not stated'})"
     if isinstance(factor, float):
@@ -133,7 +136,7 @@ def _priced(
         )  # fmt: skip
         return
     curve = curves.read(context.study.beside(factor), context.study.general.timezone)
-    bins = _hourly(context, run, scope, facility)
+    bins = _hourly(context, run, scopes, facility)
     priced = carbon.by_curve(bins, curve, unit=unit)
     numbers.find(run.run_id, priced.findings)
     _other_hours(context, run, metric, bins, curve)
@@ -152,12 +155,19 @@ def _other_hours(context: Context, run: Run, metric: str, bins: pl.DataFrame, cu
     context.store.insert("what_if", schema.conform(rows, "what_if"))
 
 
-def _hourly(context: Context, run: Run, scope: str, facility: Estimate) -> pl.DataFrame:
-    """Return the run's facility energy by hour."""
-    power = context.power(run, scope, margin=True)
-    bins = energy.by_bin(power, start_utc=run.start_utc, end_utc=run.end_utc, every="1h")
-    measured = context.number(run.run_id, scope, "energy_j")
-    scale = 1.0 if measured is None or not measured.value or facility.value is None else facility.value / measured.value
+def _hourly(context: Context, run: Run, scopes: tuple[str, ...], facility: Estimate) -> pl.DataFrame:
+    """Return the run's facility energy by hour: where scopes lie beside each other, of hours that all of them cover."""
+    bins = pl.concat(
+        energy.by_bin(context.power(run, s, margin=True), start_utc=run.start_utc, end_utc=run.end_utc, every="1h")
+        for s in scopes
+    )
+    whole = (pl.col(c).sum() * pl.when(pl.col(c).null_count() == 0).then(1.0) for c in ("energy_j", "lo", "hi"))
+    bins = bins.group_by("start_utc", "end_utc", maintain_order=True).agg(
+        *whole, pl.col("covered_s", "coverage_ratio").min()
+    )
+    numbers = [context.number(run.run_id, s, "energy_j") for s in scopes]
+    measured = sum(n.value for n in numbers if n is not None and n.value is not None)
+    scale = 1.0 if not measured or facility.value is None else facility.value / measured
     return bins.with_columns(pl.col("energy_j", "lo", "hi") * scale)
 
 

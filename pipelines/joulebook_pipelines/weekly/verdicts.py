@@ -8,14 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from joulebook import iso_weeks, schema, weekly_change, weekly_drift
+from joulebook import boundaries, iso_weeks, weekly_change, weekly_drift
 from joulebook.findings import Estimate
 from joulebook.weekly_change import WeeklyChange
 from joulebook_pipelines.weekly.history import GAP, METRICS, WASTED, History
 
 TOP_FINDINGS = 5
 """Findings of a week that are told on its page; the study's report has all."""
-_WIDTH = {scope: i for i, scope in enumerate(schema.SCOPES)}
 _SEVERITY = {"error": 0, "warning": 1}
 _TOTALS = {"energy_j": "energy", "carbon_kg": "carbon", "cost": "cost"} | dict.fromkeys((*WASTED, GAP), "waste")
 """Total of a week that a metric belongs to."""
@@ -66,7 +65,7 @@ class StudyWeek:
     @cached_property
     def shown(self) -> pl.DataFrame:
         """One row a kind and metric, at the widest scope that this week has: what the page shows first."""
-        width = pl.col("scope").replace_strict(_WIDTH, default=-1, return_dtype=pl.Int64)
+        width = pl.col("scope").replace_strict(boundaries.WIDTH, default=-9, return_dtype=pl.Int64)
         order = pl.col("metric").replace_strict(
             {m: i for i, m in enumerate(METRICS)}, default=99, return_dtype=pl.Int64
         )
@@ -115,12 +114,12 @@ def _totals(numbers: pl.DataFrame, runs: pl.DataFrame, currency: str) -> dict[st
     if (ordered["start_utc"] < ordered.select(pl.col("end_utc").cum_max().shift().over("host"))["end_utc"]).any():
         why = "runs overlap on a host: their energy would be counted twice"
         return {name: Estimate.refused(why, unit=unit) for name, unit in units.items()}
-    width = pl.col("scope").replace_strict(_WIDTH, default=-1, return_dtype=pl.Int64)
+    # cards, processors and memory lie beside each other: where nothing wider is known, their energies add up
+    widths = boundaries.WIDTH | dict.fromkeys(boundaries.BESIDE, 0)
+    width = pl.col("scope").replace_strict(widths, default=-9, return_dtype=pl.Int64)
     total = pl.col("metric").replace_strict(_TOTALS, default=None, return_dtype=pl.String)
     known = numbers.with_columns(total=total).drop_nulls(["total", "value"])
-    each = known.sort(width, maintain_order=True).unique(
-        ["run_id", "store", "metric"], keep="last", maintain_order=True
-    )
+    each = known.filter(width == width.max().over("run_id", "store", "metric"))
     summed = each.group_by("total", maintain_order=True).agg(
         pl.col("value").sum(), lo=pl.coalesce("lo", "value").sum(), hi=pl.coalesce("hi", "value").sum(),
         runs=pl.struct("run_id", "store").n_unique(),

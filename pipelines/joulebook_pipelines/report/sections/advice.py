@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from joulebook import schema
+from joulebook import boundaries
 from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Inline, Items, Section, Text, copyable
 from joulebook_pipelines.report.sections import context, sureness
@@ -134,7 +134,7 @@ def _changes(source: Source) -> list[Markup]:
     made = []
     for name in rows["campaign"].unique(maintain_order=True):
         of = rows.filter(pl.col("campaign") == name)
-        scope = [s for s in schema.SCOPES if s in set(of["scope"])][-1]
+        scope = boundaries.leading(of["scope"].unique().to_list())
         of = of.filter(pl.col("scope") == scope).sort("position")
         for verdict, words in _VERDICTS:
             told = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from markupsafe import Markup
 
-from joulebook import schema
+from joulebook import boundaries, schema
 from joulebook.plots.drivers import NAMES
 from joulebook_pipelines import shown
 from joulebook_pipelines.report import comparison_pictures
@@ -60,7 +60,7 @@ def days(source: Source, budget: Budget) -> Section | None:
     if rows["day"].n_unique() < 2:
         return None
     known = [s for s in schema.SCOPES if s in set(rows["scope"])]
-    kept = [s for s in ("board", "node") if s in known] or known[-1:]
+    kept = [s for s in known if s in {"board", "node"}] or boundaries.widest(known)[:1]
     rows = rows.filter(pl.col("scope").is_in(kept)).sort("day", "scope")
     made: list[list[str | Number]] = [
         [

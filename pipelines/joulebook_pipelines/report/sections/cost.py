@@ -70,7 +70,7 @@ def _sentence(source: Source, run: str) -> Markup:
     shared = _shared(source, run, energy)
     if shared:
         return shared
-    text = Markup("Run <b>{}</b> took <strong>{}</strong> at the {}").format(run, copyable(cell(source, energy)), scope)
+    text = Markup("Run <b>{}</b> took {}").format(run, _spent(source, run))
     duration = source.result(run, scope or "", "duration_s")
     if duration and duration["value"] is not None:
         text += Markup(" in {}").format(copyable(cell(source, duration)))
@@ -79,6 +79,15 @@ def _sentence(source: Source, run: str) -> Markup:
         text += Markup(": {} per million tokens").format(copyable(cell(source, token)))
     extra = _facility(source, run)
     return text + (Markup("; ") + extra if extra else Markup("")) + Markup(".")
+
+
+def _spent(source: Source, run: str) -> Markup:
+    """Return the energy at the widest boundary; those that lie beside each other stand side by side."""
+    each = [
+        Markup("<strong>{}</strong> at the {}").format(copyable(cell(source, source.result(run, s, "energy_j"))), s)
+        for s in source.beside(run)
+    ]
+    return Markup(", ").join(each[:-1]) + (Markup(" and ") if each[:-1] else Markup("")) + each[-1]
 
 
 def _shared(source: Source, run: str, energy: dict[str, Any]) -> Markup | None:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from joulebook import schema
 from joulebook_pipelines import shown
-from joulebook_pipelines.report import pictures
+from joulebook_pipelines.report import bars
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
 from joulebook_pipelines.report.methods import told
 from joulebook_pipelines.report.pictures import Budget
@@ -31,11 +31,11 @@ ROWS_SHOWN = 60
 def build(source: Source, budget: Budget) -> Section:
     """Return the bars of the first runs, and the tables of scopes, phases and waste."""
     blocks: list[Block] = []
-    if len(source.runs) > DRAWN:
-        blocks.append(Text(f"Drawn is {source.runs[0]}, the first of {len(source.runs)} runs; the tables have all."))
     for run in source.runs[: DRAWN if len(source.runs) <= DRAWN else 1]:
-        blocks += [p for p in (pictures.bar(source, budget, run), pictures.phase_bar(source, budget, run)) if p]
-        blocks += _residual(source, run)
+        drawn = [p for p in (bars.parts(source, budget, run), bars.phases(source, budget, run)) if p]
+        if drawn and len(source.runs) > DRAWN:
+            blocks.append(Text(f"Drawn is {run}, the first of {len(source.runs)} runs; the tables have all."))
+        blocks += [*drawn, *_residual(source, run)]
     for title, anchor, table in (
         ("Energy at each boundary", "boundaries", _scopes(source)),
         ("Efficiency at each boundary", "efficiency", _efficiency(source)),
@@ -120,7 +120,7 @@ def _waste(source: Source) -> Table | None:
     if rows.is_empty():
         return None
     rows = rows.sort("value", descending=True, nulls_last=True, maintain_order=True) if rows.height > SHORT else rows
-    none = f" In {looked - rows.height} more places there was none." if looked > rows.height else ""
+    none = f" Left out: {looked - rows.height} that came to nought." if looked > rows.height else ""
     unit = shown.unit_for("energy_j", rows["value"].to_list())
     made = [
         [r["run_id"], shown.metric(r["metric"]).label, r["scope"], cell(source, r, unit), told(r["method"])]

@@ -60,7 +60,7 @@ def _table(rows: pl.DataFrame, names: list[str], rising: dict[str, dict[str, obj
             shown.number(since if isinstance(since, float) else None, unit=unit, reason="–"),
         ])  # fmt: skip
     columns = [
-        Column("run"), Column("boundary"), Column("energy", unit.name), Column("last loss"),
+        Column("run"), Column("boundary"), Column("energy to the last loss", unit.name), Column("last loss"),
         Column("a unit of loss cost in the first stretch", cost.name), Column("in the last stretch", cost.name),
         Column("never cheaper again from step"), Column("at", unit.name),
     ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from joulebook import sharing
 from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Inline, Section, Table, Text, copyable
 from joulebook_pipelines.report.sections.cost import cell
@@ -35,7 +36,7 @@ def build(source: Source) -> Section:
 
 def brief(source: Source) -> Inline:
     """Return in words which run is known worst, how well, and why."""
-    rows = [source.result(run, source.widest(run) or "", "energy_j") for run in source.runs]
+    rows = [_told(source, run) for run in source.runs]
     known = [r for r in rows if r is not None and r["value"] and r["lo"] is not None and r["hi"] is not None]
     refused = len(rows) - len([r for r in rows if r is not None and r["value"] is not None])
     tail = f" The energy of {refused} of {len(rows)} runs is not known." if refused else ""
@@ -51,6 +52,15 @@ def brief(source: Source) -> Inline:
     lead = Markup("To") if len(known) == 1 else Markup("Least sure is run {}: to").format(worst["run_id"])
     text = "{} {}; readings cover {} of the time{}.{}"
     return Markup(text).format(lead, share, copyable(covered), why, tail)
+
+
+def _told(source: Source, run: str) -> dict[str, Any] | None:
+    """Return the energy that a run is told to have taken: of a machine that it shared, its part."""
+    row = source.result(run, source.widest(run) or "", "energy_j")
+    part = None if row is None else sharing.part_of(source.rows("shares"), run, scope=row["scope"])
+    if row is None or part is None:
+        return row
+    return row | {"value": part.energy.value, "lo": part.energy.lo, "hi": part.energy.hi}
 
 
 def largest(source: Source, run: str, scope: str) -> dict[str, Any] | None:
@@ -76,19 +86,31 @@ def _table(source: Source) -> Table:
     rows = [source.result(run, scope, "energy_j") for run, scope in places]
     unit = shown.unit_of("energy_j", rows)
     made = []
+    shared = False
     for (run, scope), row in zip(places, rows, strict=True):
+        part_of = sharing.part_of(source.rows("shares"), run, scope=scope)
+        shared |= part_of is not None
         most = largest(source, run, scope)
         part = "–" if most is None else most["part"]
         by = max(abs(most["lo"] or 0.0), abs(most["hi"] or 0.0)) if most else None
         covered = shown.number((row or {}).get("coverage_ratio"), unit=_PERCENT, reason="not known")
         made.append(
-            [run, scope, cell(source, row, unit), covered, part, shown.width(by, unit=unit, reason="no parts known")]
+            [
+                run,
+                scope if part_of is None else f"{scope}, shared",
+                cell(source, row, unit),
+                covered,
+                part,
+                shown.width(by, unit=unit, reason="no parts known"),
+            ]
         )
     columns = [
         Column("run"), Column("boundary"), Column("energy", unit.name), Column("time covered by readings", "%"),
         Column("largest part of the uncertainty"), Column("up to ±", unit.name),
     ]  # fmt: skip
-    return Table(columns, made, "Energy with its 95 % interval, and what widens it most.", "table-sure")
+    caption = "Energy with its 95 % interval, and what widens it most."
+    caption += " Where a machine was shared, that of the whole machine in the run's time." if shared else ""
+    return Table(columns, made, caption, "table-sure")
 
 
 def _parts(source: Source) -> list[Block]:
