@@ -198,7 +198,7 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None, use: pl.DataF
     runs
         ``start_utc``, ``end_utc`` of the runs; without it work is told from rest by power alone.
     use
-        ``ts_utc``, ``utilization_ratio`` of the boards behind it. Default: that of the power frame.
+        ``device``, ``ts_utc``, ``utilization_ratio`` of the boards behind it. Default: that of the power frame.
 
     Returns
     -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from joulebook import segments, totals
@@ -119,28 +120,34 @@ def _load_w(series: pl.DataFrame, runs: pl.DataFrame) -> float:
     return value if isinstance(value, float) else float("inf")
 
 
-def _loaded(series: pl.DataFrame, rows: pl.DataFrame, runs: pl.DataFrame, use: pl.DataFrame) -> pl.Series:
+def _loaded(series: pl.DataFrame, rows: pl.DataFrame, runs: pl.DataFrame, use: list[pl.DataFrame]) -> pl.Series:
     """Return which stretches are under load: about as high as the runs, and nothing says that the boards rest."""
     load_w = _load_w(series, runs)
     high = rows["used"] & (rows["mean_w"] > LOAD_RATIO * load_w)
     if not high.any():
         return high
-    told = use.drop_nulls("utilization_ratio").sort("ts_utc")
+    told = _told(use)
     if not _mean_use(told, runs) >= WORK_UTILIZATION_RATIO:
         return high
     rests = _rests(told, rows)
     return high & ~(rests & (rows["mean_w"] < REST_RATIO * load_w))
 
 
-def _rests(told: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+def _told(use: list[pl.DataFrame]) -> list[pl.DataFrame]:
+    """Return the rows of devices that tell a utilisation, in order of time."""
+    return totals.in_time([rows.drop_nulls("utilization_ratio") for rows in use])
+
+
+def _rests(told: list[pl.DataFrame], rows: pl.DataFrame) -> pl.Series:
     """Return in which stretches utilisation tells that the boards were at rest."""
     return pl.Series([_mean_use(told, rows[k]) < BUSY_UTILIZATION_RATIO for k in range(rows.height)], dtype=pl.Boolean)
 
 
-def _mean_use(told: pl.DataFrame, windows: pl.DataFrame) -> float:
-    """Return the mean utilisation within windows, not-a-number where it is not told."""
-    mean = told["utilization_ratio"].filter(pl.Series(totals.inside(told["ts_utc"], windows))).mean()
-    return mean if isinstance(mean, float) else float("nan")
+def _mean_use(told: list[pl.DataFrame], windows: pl.DataFrame) -> float:
+    """Return the mean utilisation of devices within windows, not-a-number where it is not told."""
+    inside = [r["utilization_ratio"].to_numpy()[totals.inside(r["ts_utc"], windows)] for r in told]
+    together = np.concatenate([np.zeros(0), *inside])
+    return float(together.mean()) if together.size else float("nan")
 
 
 def stretches(
@@ -155,7 +162,7 @@ def stretches(
     runs
         ``start_utc``, ``end_utc`` of the runs; without it work is told from rest by power alone.
     use
-        ``ts_utc``, ``utilization_ratio`` of the boards behind that power. Default: that of the series.
+        ``device``, ``ts_utc``, ``utilization_ratio`` of the boards behind that power. Default: that of the series.
 
     Returns
     -------
@@ -181,15 +188,14 @@ def stretches(
         raise ValueError(f"runs: start_utc and end_utc are needed; there are {', '.join(runs.columns)}")
     known = _found_runs(series) if runs is None else runs
     rows = pl.concat([EMPTY, *(_quiet(series, window) for window in _outside(series, known))])
-    rows = _drop(
-        rows, pl.lit(_loaded(series, rows, known, series if use is None else use)), "as high as the run: under load"
-    )
+    boards = [series] if use is None else [rows for _, rows in totals.by_device(use)]
+    rows = _drop(rows, pl.lit(_loaded(series, rows, known, boards)), "as high as the run: under load")
     lowest = rows.filter("used")["mean_w"].min()
     if not isinstance(lowest, float):
         return rows
     above = pl.col("used") & (pl.col("mean_w") > lowest * (1.0 + LEVEL_TOLERANCE_RATIO))
     if use is not None:
-        rows = _drop(rows, above & pl.lit(_rests(use.drop_nulls("utilization_ratio"), rows)), ELSEWHERE)
+        rows = _drop(rows, above & pl.lit(_rests(_told(boards), rows)), ELSEWHERE)
     return _rested(series, _drop(rows, above, f"above the lowest level, {lowest:.6g} W"), known)
 
 

@@ -32,6 +32,9 @@ TRIMMED_VARIANCE: Final = 0.7588
 LARGEST_SAMPLE: Final = 100_000
 """Values above which the interval of a mean is made from block means."""
 
+BLOCKS_A_COSINE: Final = 8
+"""Block means to each half period of the fastest cosine that the interval of a mean is made from."""
+
 CONFIDENCE: Final = 0.95
 """Level of every interval."""
 
@@ -194,7 +197,13 @@ def _long_run_variance(array: Array) -> float:
 def _blocks(array: Array) -> tuple[Array, int]:
     """Return block means of a long series and their width: what matters to a mean is slow."""
     width = max(array.size // LARGEST_SAMPLE, 1)
-    return array[: array.size // width * width].reshape(-1, width).mean(axis=1) if width > 1 else array, width
+    return _means(array, width), width
+
+
+def _means(array: Array, width: int) -> Array:
+    """Return the means of blocks of so many values; what is left over at the end is left out."""
+    # A product takes a tenth of the time of means along a short axis.
+    return array[: array.size // width * width].reshape(-1, width) @ np.full(width, 1.0 / width) if width > 1 else array
 
 
 def effective_n(values: npt.ArrayLike) -> float:
@@ -227,10 +236,11 @@ def _effective_n(array: Array, variance: float) -> float:
 
 def _cosine_half_width(array: Array, quantile_level: float) -> float:
     """Return the half width of the equal-weighted cosine interval (Lazarus, Lewis, Stock, Watson 2018)."""
-    n = array.size
-    terms = max(int(0.4 * n ** (2.0 / 3.0)), 1)
-    coefficients = fft.dct(array - array.mean(), type=2, norm="ortho")[1 : terms + 1]
-    error = math.sqrt(float(np.mean(coefficients**2)) / n)
+    terms = max(int(0.4 * array.size ** (2.0 / 3.0)), 1)
+    # Only the slowest cosines are looked at; means of the readings within a sixteenth of a period weigh nearly the same.
+    means = _means(array, max(array.size // (BLOCKS_A_COSINE * terms), 1))
+    coefficients = fft.dct(means - means.mean(), type=2, norm="ortho")[1 : terms + 1]
+    error = math.sqrt(float(np.mean(coefficients**2)) / means.size)
     return float(special.stdtrit(terms, quantile_level)) * error
 
 

@@ -120,7 +120,7 @@ def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     if first == last and first is not None:  # a column of one name need not be written out to be compared
         return [(first, power)]
     device = power["device"]
-    changes = [0, *(k + 1 for k in (device.slice(1) != device.head(-1)).arg_true())]
+    changes = _changes(device)
     names = device.gather(changes).to_list()
     if len(set(names)) == len(names):
         ends = [*changes[1:], power.height]
@@ -128,6 +128,18 @@ def by_device(power: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     else:
         parts = {str(n): rows for (n,), rows in power.partition_by("device", as_dict=True, maintain_order=True).items()}
     return sorted(parts.items())
+
+
+def _changes(device: pl.Series) -> list[int]:
+    """Return where another name begins. Devices one after another are pieces of one name each, which is soon told."""
+    found, at, before = [], 0, None
+    for piece in (p for p in device.get_chunks() if len(p)):
+        if not at or piece[0] != before:
+            found.append(at)
+        if not (piece == piece[0]).all():
+            found += [at + k + 1 for k in (piece.slice(1) != piece.head(-1)).arg_true()]
+        at, before = at + len(piece), piece[-1]
+    return found
 
 
 def between(power: pl.DataFrame, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:

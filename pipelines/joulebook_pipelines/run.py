@@ -16,7 +16,7 @@ import polars as pl
 from joulebook_pipelines import __version__, ingest, stages
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.source_reader import Progress
-from joulebook_pipelines.stages.context import Context
+from joulebook_pipelines.stages.context import MOST_KEPT_BYTES, Context
 from joulebook_pipelines.store import OtherVersionError, Store, open_store
 
 
@@ -95,6 +95,7 @@ def analyse(study: Study, out: Path, told: Told | None = None) -> Result:
     filled = fill(study, out, told)
     with open_store(filled.store, read_only=False, memory_limit=study.general.memory_limit) as store:
         _remember_settings(store, study)
+        store.keep_readings(MOST_KEPT_BYTES)
         worked = _run_stages(Context(store, study), told)
     return Result(out, filled.store, filled.outcomes, tuple(worked))
 

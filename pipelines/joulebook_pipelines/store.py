@@ -17,6 +17,7 @@ import duckdb
 import polars as pl
 
 from joulebook import own_time, schema
+from joulebook_pipelines.store_kept import KeptReadings
 from joulebook_pipelines.store_keys import ChannelKeys
 from joulebook_pipelines.store_questions import Questions
 from joulebook_pipelines.store_tables import (
@@ -25,7 +26,6 @@ from joulebook_pipelines.store_tables import (
     create,
     is_of_this_version,
     make_room,
-    stored_columns,
 )
 
 SOURCE_TABLES = ("rejects", "channels", "logged_runs", "steps", "phases", "sources")
@@ -69,6 +69,7 @@ class Store(Questions):
         self._reading_columns: set[str] = set()
         self._answers = {}
         self._channel_keys = ChannelKeys(self._con)
+        self._kept_readings = KeptReadings()
         self._con.execute("set timezone = 'UTC'")
         if not read_only:
             create(self._con)
@@ -98,6 +99,7 @@ class Store(Questions):
             self._answers.clear()
             self._reading_columns = set()
             self._channel_keys.forget()
+            self._kept_readings.forget()
             raise
         self._con.commit()
 
@@ -125,6 +127,7 @@ class Store(Questions):
             raise ValueError(f"table {name!r} has no column {', '.join(unknown)}")
         stored = READING_ROWS if name == "readings" else name
         if name == "readings":
+            self._kept_readings.forget()
             frame = self._kept(frame)
         self._answers.clear()
         # Named in the statement, not registered: what is registered stays in memory until the file is closed.
@@ -172,6 +175,7 @@ class Store(Questions):
         own = f"select channel_id from {READING_CHANNELS} where source_id = ?"
         self._write(f"delete from {READING_ROWS} where channel_id in ({own})", [source_id])
         self._channel_keys.forget()
+        self._kept_readings.forget()
         for name in (READING_CHANNELS, *SOURCE_TABLES, "findings"):
             self.forget_rows(name, source_id)
 
@@ -237,6 +241,7 @@ class Store(Questions):
         if gone.is_empty():
             return
         self._answers.clear()
+        self._kept_readings.forget()
         gone_rows = gone.select("line", "device").to_arrow()  # noqa: F841
         self._con.execute(
             f"""delete from {READING_ROWS} r using gone_rows g, {READING_CHANNELS} k
@@ -246,7 +251,7 @@ class Store(Questions):
 
     def above_limit(self, source_id: int) -> int:
         """Return how many readings of a source lie above the power limit that stands beside them."""
-        if not {"power_w", "power_limit_w"} <= stored_columns(self._con):
+        if not {"power_w", "power_limit_w"} <= self._stored():
             return 0
         query = "select count(*) as n from readings where source_id = ? and power_w > power_limit_w"
         return int(self.sql(query, [source_id])["n"][0])

@@ -6,7 +6,6 @@ import polars as pl
 
 from joulebook import attempts, schema
 from joulebook_pipelines.store_power import SPEAKING, PowerReads, on_reference
-from joulebook_pipelines.store_tables import stored_columns
 
 FAILED = (
     "empty", "no-value", "not-a-number", "over-range", "error-code", "zero-power", "negative-power", "beyond-physical",
@@ -62,7 +61,7 @@ class AttemptReads(PowerReads):
             return None
         if own["kind"][0] != "on-change" and failed < SHARE * (own["n"][0] + failed):
             return None
-        speaking = " or ".join(f"{c} is not null" for c in SPEAKING if c in stored_columns(self._con))
+        speaking = " or ".join(f"{c} is not null" for c in SPEAKING if c in self._stored())
         kept = self.sql(
             f"select line, ts_utc from readings where source_id = ? and device = ? and ({speaking}) order by line",
             [source_id, device],

@@ -18,6 +18,10 @@ TRUE_US = """epoch_us(r.ts_utc) - case when m.drift_ppm = 0 then cast(round(1e6 
         * (epoch_us(r.ts_utc) - coalesce(epoch_us(m.anchor_utc), epoch_us(r.ts_utc))) * 1e-6) as bigint) end"""
 """The true time of a reading [µs], in whole numbers: intervals of the database take twice as long."""
 
+_PASSED_OVER = """select i.run_id as by_run, i.scope, s.path, i.source_id, i.device, m.offset_s, m.drift_ppm, m.anchor_utc
+    from instruments i join sources s on s.source_id = i.source_id join clock_maps m on m.source_id = i.source_id
+    where not i.chosen and i.scope not in ('', 'part') and i.reason not like 'part of%' order by i.scope, s.path, i.device"""
+
 
 class ChannelReads(TimelineReads):
     """The questions about channels."""
@@ -133,19 +137,19 @@ class ChannelReads(TimelineReads):
 
     def witnesses(self, run_id: str, *, margin_s: float = 0.0) -> dict[tuple[str, str], pl.DataFrame]:
         """Return the power of a run by instruments that were not chosen, by scope and file."""
-        frame = self.sql(
-            """select i.scope, s.path, r.device, r.ts_utc, r.span_s, r.power_w, r.energy_j from instruments i
-            join sources s on s.source_id = i.source_id
-            join aligned_readings r on r.source_id = i.source_id and r.device = i.device
-            join aligned_runs u on u.run_id = i.run_id
-            where i.run_id = ? and not i.chosen and i.scope not in ('', 'part') and (r.power_w is not null or r.energy_j is not null)
-                and i.reason not like 'part of%' and r.clock_utc between cast(? as timestamptz) and cast(? as timestamptz)
-                and r.ts_utc >= u.start_utc - to_microseconds(?) and r.ts_utc <= u.end_utc + to_microseconds(?)
-            order by i.scope, s.path, r.device, r.ts_utc""",
-            [run_id, *self._around_run(run_id, margin_s), round(margin_s * 1e6), round(margin_s * 1e6)],
+        passed = self.once_by(_PASSED_OVER, by_run=run_id)
+        run = self.aligned_runs().row(by_predicate=pl.col("run_id") == run_id, named=True)
+        margin = timedelta(seconds=margin_s)
+        frames = self._channels(
+            passed, ("span_s", "power_w", "energy_j"), (run["start_utc"] - margin, run["end_utc"] + margin)
         )
-        parts = frame.partition_by("scope", "path", as_dict=True, include_key=False, maintain_order=True)
-        return {(str(scope), str(path)): rows for (scope, path), rows in parts.items()}
+        found: dict[tuple[str, str], list[pl.DataFrame]] = {}
+        for row, frame in zip(passed.iter_rows(named=True), frames, strict=True):
+            told = frame.filter(pl.col("power_w").is_not_null() | pl.col("energy_j").is_not_null())
+            if told.height:
+                own = told.select(pl.lit(row["device"]).alias("device"), *told.columns)
+                found.setdefault((row["scope"], row["path"]), []).append(own)
+        return {place: pl.concat(parts) for place, parts in found.items()}
 
     def part(self, run_id: str, source_id: int, device: str, *, margin_s: float = 0.0) -> pl.DataFrame:
         """Return a run's readings of one channel that lies inside another: ``path, kind, device, ts_utc, span_s`` and what was read."""

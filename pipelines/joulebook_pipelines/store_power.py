@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import numpy as np
 import polars as pl
 
 from joulebook import schema
+from joulebook_pipelines.store_kept import FEW_DEVICES, Frames, by_channel
 from joulebook_pipelines.store_reading import Reads
-from joulebook_pipelines.store_tables import READING_ROWS, stored_columns
+from joulebook_pipelines.store_tables import READING_ROWS, STORED_COLUMNS
 
 ALWAYS = ("power_w", "energy_j", "energy_counter_j", "utilization_ratio", "temperature_c")
 """Quantities that a power frame has even where no log tells them."""
@@ -25,8 +27,8 @@ SPEAKING = ("power_w", "energy_j", "energy_counter_j")
 _USED = """select distinct i.run_id as by_run, i.scope as by_scope, m.host, i.device, i.source_id, m.offset_s, m.drift_ppm, m.anchor_utc
     from instruments i join clock_maps m on m.source_id = i.source_id where i.chosen order by m.host, i.device, i.source_id"""
 
-FEW_DEVICES = 16
-"""Devices of a file up to which each is picked out of the rows, in half the time that it takes to group them."""
+Bounds = tuple[datetime | None, datetime | None]
+"""First and last time; ``None`` for no bound."""
 
 NO_CHANNEL = -1
 """The number of a channel without a reading."""
@@ -81,7 +83,7 @@ class PowerReads(Reads):
         bounds = (since - margin if since else None, until + margin if until else None)
         if as_measured:
             chosen = chosen.with_columns(offset_s=pl.lit(0.0), drift_ppm=pl.lit(0.0))
-        stored = stored_columns(self._con)
+        stored = self._stored()
         if quantities is None:
             quantities = [q for q in schema.QUANTITY_NAMES if q in ALWAYS or q in stored]
         frames = self._channels(chosen, ("span_s", *quantities), bounds)
@@ -108,9 +110,13 @@ class PowerReads(Reads):
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
         return (pl.concat(joined) if joined else self._none(SPEAKING)).select("device", "ts_utc", "span_s", *SPEAKING)
 
+    def _stored(self) -> set[str]:
+        """Return the columns of readings that occur in the study."""
+        return set(self.once(STORED_COLUMNS)["column_name"])
+
     def tells(self, quantity: str) -> bool:
         """Return whether any log of the study tells a quantity."""
-        return quantity in stored_columns(self._con)
+        return quantity in self._stored()
 
     def _none(self, quantities: Sequence[str]) -> pl.DataFrame:
         types = schema.table("readings").schema
@@ -125,34 +131,27 @@ class PowerReads(Reads):
             found = self.once_by(_USED, by_scope=scope).drop("by_run").unique(maintain_order=True)
         return found if device is None else found.filter(pl.col("device") == device)
 
-    def _channels(
-        self, channels: pl.DataFrame, columns: Sequence[str], bounds: tuple[datetime | None, datetime | None]
-    ) -> list[pl.DataFrame]:
+    def _channels(self, channels: pl.DataFrame, columns: Sequence[str], bounds: Bounds) -> list[pl.DataFrame]:
         """Return the speaking readings of each channel in order of time: ``ts_utc`` and the columns."""
         if channels.is_empty():
             return []
-        stored = stored_columns(self._con)
+        stored = self._stored()
         kept = [c for c in columns if c in stored]
         speaking = " or ".join(f"{c} is not null" for c in SPEAKING if c in stored)
         if not speaking:
             return [
                 self._none([]).select("ts_utc", *(pl.lit(None, pl.Float64).alias(c) for c in columns))
             ] * channels.height
-        where, params = [f"({speaking})"], list[object]()
-        for bound, op, sign in ((bounds[0], ">=", -1), (bounds[1], "<=", 1)):
-            if bound is not None:
-                ends = [bound + sign * _SLACK + _ahead(bound, r) for r in channels.iter_rows(named=True)]
-                where.append(f"r.ts_utc {op} cast(? as timestamptz)")
-                params.append((min(ends) if sign < 0 else max(ends)).isoformat())
-        selected = ", ".join(("r.ts_utc", *(f"r.{c}" for c in kept)))
+        keep = self._may_keep()
         frames: dict[tuple[int, str], pl.DataFrame] = {}
         for (source_id,), own in channels.partition_by("source_id", as_dict=True, maintain_order=True).items():
-            devices = own["device"].to_list()
-            # All rows of a long log are held once only where its devices are asked for one by one.
-            one_by_one = bounds == (None, None) and len(devices) <= FEW_DEVICES
-            for some in [[d] for d in devices] if one_by_one else [devices]:
-                for device, rows in self._of_source(source_id, some, selected, where, params).items():
-                    frames[source_id, device] = rows.rechunk() if one_by_one else rows  # pieces have room to spare
+            devices, around = own["device"].to_list(), _around(bounds, own)
+            if keep:
+                known = self._whole(source_id, devices, speaking)
+                read = {d: between(known[d], around).select("ts_utc", *kept) for d in devices}
+            else:
+                read = self._as_written(source_id, devices, kept, speaking, around)
+            frames |= {(source_id, d): rows for d, rows in read.items()}
         absent = [pl.lit(None, schema.table("readings").schema[c]).alias(c) for c in columns if c not in stored]
         found = []
         for row in channels.iter_rows(named=True):
@@ -160,15 +159,45 @@ class PowerReads(Reads):
             found.append(on_reference(rows, row, bounds))
         return found
 
-    def _of_source(
-        self, source_id: int, devices: Sequence[str], selected: str, where: Sequence[str], params: Sequence[object]
-    ) -> dict[str, pl.DataFrame]:
-        """Return the readings of some devices of a file, in the order of its lines.
+    def _may_keep(self) -> bool:
+        """Return whether the study's readings are few enough to be kept in memory."""
+        rows = int(self.once(f"select count(*) as n from {READING_ROWS}")["n"][0])
+        return self._kept_readings.has_room(rows, len(self._stored()))
 
-        A join would lose that order; and a number a row is cheaper than a text a row.
+    def _whole(self, source_id: int, devices: Sequence[str], speaking: str) -> Frames:
+        """Return all readings of some devices of a file in order of time, from memory after the first time."""
+        fresh = [d for d in devices if d not in self._kept_readings.known(source_id)]
+        if fresh:
+            stored = self._stored()
+            columns = [c for c in ("span_s", *schema.QUANTITY_NAMES) if c in stored]
+            self._kept_readings.keep(source_id, self._of_source(source_id, fresh, columns, speaking, (None, None)))
+        return self._kept_readings.known(source_id)
+
+    def _as_written(
+        self, source_id: int, devices: Sequence[str], columns: Sequence[str], speaking: str, bounds: Bounds
+    ) -> Frames:
+        """Return the readings of some devices of a file between two of its own stamps, in the order of its lines."""
+        if bounds != (None, None) or len(devices) > FEW_DEVICES:
+            return self._of_source(source_id, devices, columns, speaking, bounds)
+        # All rows of a long log are held once only where its devices are asked for one by one; pieces have room to spare.
+        one_by_one = (self._of_source(source_id, [d], columns, speaking, bounds) for d in devices)
+        return {d: rows.rechunk() for some in one_by_one for d, rows in some.items()}
+
+    def _of_source(
+        self, source_id: int, devices: Sequence[str], columns: Sequence[str], speaking: str, bounds: Bounds
+    ) -> Frames:
+        """Ask the database for what :meth:`_as_written` returns.
+
+        A join would lose the order of the lines; and a number a row is cheaper than a text a row.
         """
+        where, params = [f"({speaking})"], list[object]()
+        for bound, op in zip(bounds, (">=", "<="), strict=True):
+            if bound is not None:
+                where.append(f"r.ts_utc {op} cast(? as timestamptz)")
+                params.append(bound.isoformat())
+        selected, condition = ", ".join(("r.ts_utc", *(f"r.{c}" for c in columns))), " and ".join(where)
         numbers = {device: self._channel_keys.known().get((source_id, device), NO_CHANNEL) for device in devices}
-        among, condition = list(numbers.values()), " and ".join(where)
+        among = list(numbers.values())
         if len(among) == 1:
             text = f"select {selected} from {READING_ROWS} r where r.channel_id = ? and {condition}"
             return {devices[0]: self.sql(text, [*among, *params])}
@@ -178,11 +207,7 @@ class PowerReads(Reads):
             where r.channel_id between ? and ? and list_contains(?, r.channel_id) and {condition}""",
             [min(among), max(among), among, *params],
         )
-        if len(among) <= FEW_DEVICES:
-            return {d: frame.filter(pl.col("channel_id") == n).drop("channel_id") for d, n in numbers.items()}
-        parts = frame.partition_by("channel_id", as_dict=True, include_key=False, maintain_order=True)
-        nothing = frame.clear().drop("channel_id")
-        return {d: parts.get((n,), nothing) for d, n in numbers.items()}
+        return by_channel(frame, numbers)
 
     def _window(
         self, run_id: str | None, start_utc: datetime | None, end_utc: datetime | None
@@ -205,6 +230,16 @@ class PowerReads(Reads):
         return float(row["ahead_s"][0] or 0.0) + 2.0
 
 
+def _around(bounds: Bounds, channels: pl.DataFrame) -> Bounds:
+    """Return bounds on the clocks' own stamps that hold all between two true times, and a little more."""
+    clocks = channels.rows(named=True)
+    since, until = bounds
+    return (
+        None if since is None else min(since - _SLACK + _ahead(since, c) for c in clocks),
+        None if until is None else max(until + _SLACK + _ahead(until, c) for c in clocks),
+    )
+
+
 def _ahead(at: datetime, clock: dict[str, object]) -> timedelta:
     """Return by how much a clock is ahead of the reference near a time."""
     offset_s, drift_ppm, anchor = float(str(clock["offset_s"])), float(str(clock["drift_ppm"])), clock["anchor_utc"]
@@ -212,9 +247,7 @@ def _ahead(at: datetime, clock: dict[str, object]) -> timedelta:
     return timedelta(seconds=offset_s + drift_ppm * 1e-6 * since_s)
 
 
-def on_reference(
-    frame: pl.DataFrame, clock: dict[str, object], bounds: tuple[datetime | None, datetime | None]
-) -> pl.DataFrame:
+def on_reference(frame: pl.DataFrame, clock: dict[str, object], bounds: Bounds) -> pl.DataFrame:
     """Return the rows of a channel at their true times t - offset - drift * (t - anchor), within bounds and in order."""
     offset_s, drift_ppm, anchor = float(str(clock["offset_s"])), float(str(clock["drift_ppm"])), clock["anchor_utc"]
     if offset_s or drift_ppm:
@@ -224,8 +257,15 @@ def on_reference(
         frame = frame.with_columns(pl.col("ts_utc") - pl.duration(microseconds=ahead))
     if not frame["ts_utc"].is_sorted():
         frame = frame.sort("ts_utc", maintain_order=True)
-    first = frame["ts_utc"].search_sorted(bounds[0], side="left") if bounds[0] else 0
-    behind = frame["ts_utc"].search_sorted(bounds[1], side="right") if bounds[1] else frame.height
+    return between(frame, bounds)
+
+
+def between(frame: pl.DataFrame, bounds: Bounds) -> pl.DataFrame:
+    """Return the rows from one stamp to another, both included, of rows in order of time: a view of them."""
+    since, until = pl.Series(bounds, dtype=frame.schema["ts_utc"]).to_physical()
+    at = frame["ts_utc"].to_physical().to_numpy()
+    first = 0 if since is None else int(np.searchsorted(at, since, side="left"))
+    behind = frame.height if until is None else int(np.searchsorted(at, until, side="right"))
     return frame.slice(first, max(behind - first, 0))
 
 

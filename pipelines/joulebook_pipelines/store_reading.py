@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from joulebook import schema
+from joulebook_pipelines.store_kept import KeptReadings
 from joulebook_pipelines.store_keys import ChannelKeys
 
 
@@ -21,6 +22,11 @@ class Reads:
     _con: duckdb.DuckDBPyConnection
     _answers: dict[str, Any]
     _channel_keys: ChannelKeys
+    _kept_readings: KeptReadings
+
+    def keep_readings(self, most_bytes: int) -> None:
+        """Keep power readings in memory between questions, where all of the study's are at most so many bytes."""
+        self._kept_readings.allow(most_bytes)
 
     def sql(self, query: str, params: Sequence[object] = ()) -> pl.DataFrame:
         """Return the answer to any SQL query as a frame.

@@ -41,6 +41,9 @@ create view if not exists aligned_runs as
 READING_ROWS = "reading_rows"
 """Where readings are kept; `readings` is a view of it."""
 
+STORED_COLUMNS = f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'"
+"""The question for the columns of readings that occur in a study."""
+
 READING_CHANNELS = "reading_channels"
 """Which file and device the channel of a kept reading stands for."""
 
@@ -110,8 +113,7 @@ def _show_readings(con: duckdb.DuckDBPyConnection) -> None:
 
 def stored_columns(con: duckdb.DuckDBPyConnection) -> set[str]:
     """Return the columns of readings that occur in the study."""
-    query = "select column_name from duckdb_columns() where table_name = ?"
-    return {r[0] for r in con.execute(query, [READING_ROWS]).fetchall()}
+    return {r[0] for r in con.execute(STORED_COLUMNS).fetchall()}
 
 
 def is_of_this_version(con: duckdb.DuckDBPyConnection) -> bool:

@@ -39,7 +39,9 @@ def test_no_time_outside_no_rows():
 def test_a_node_whose_boards_rest_is_at_rest_though_it_draws_most_of_what_it_draws_at_work():
     runs = pl.DataFrame({"start_utc": [START + timedelta(seconds=300)], "end_utc": [START + timedelta(seconds=600)]})
     node = series([330, 480, 330], [300, 300, 300])
-    boards = node.select("ts_utc", utilization_ratio=pl.Series(np.repeat([0.0, 0.95, 0.0], 300)))
+    boards = node.select(
+        "ts_utc", device=pl.lit("gpu:0"), utilization_ratio=pl.Series(np.repeat([0.0, 0.95, 0.0], 300))
+    )
     assert quiet.stretches(node, runs=runs)["reason"].str.contains("under load").all()
     assert quiet.stretches(node, runs=runs, use=boards)["used"].to_list() == [True, True]
     # Boards at work outside of runs, and a column that is nought at work too, leave it under load.

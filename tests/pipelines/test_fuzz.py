@@ -132,7 +132,7 @@ def _fuzz(adapter: str, folder: Path, seed: int, seconds: float, most: int) -> i
         broken = _mutated(raw, rng)
         target = folder / f"broken-{path.name}"
         target.write_bytes(broken)
-        began = time.monotonic()
+        began = time.process_time()  # of this process: a busy machine is no hang
         try:
             _check(_read(adapter, target, options), len(broken))
             recognise.claims(text.head(target, target.name))
@@ -141,7 +141,7 @@ def _fuzz(adapter: str, folder: Path, seed: int, seconds: float, most: int) -> i
         except BaseException as error:
             error.add_note(f"seed {seed}, kept as {_keep(broken, path, adapter)}")
             raise
-        assert time.monotonic() - began < SLOWEST_S, f"{_keep(broken, path, adapter)} is slow"
+        assert time.process_time() - began < SLOWEST_S, f"{_keep(broken, path, adapter)} is slow"
         done += 1
     return done
 
@@ -185,7 +185,7 @@ def _attempt(adapter: str, path: Path, options: Options) -> list[Part] | None:
     except LogRefusedError as refusal:
         parts, said = None, str(refusal)
     assert parts is not None or path.name in said
-    assert time.monotonic() - began < SLOWEST_S
+    assert time.process_time() - began < SLOWEST_S
     return parts
 
 

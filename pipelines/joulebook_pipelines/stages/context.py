@@ -104,6 +104,7 @@ class Context:
     store: Store
     study: Study
     _kept: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _within: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _sizes: dict[bool, int] = field(default_factory=dict, repr=False, compare=False)
     _scopes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
     _numbers: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
@@ -124,7 +125,15 @@ class Context:
             With those up to :data:`MARGIN_S` before and after the run, to interpolate at its edges.
         """
         frame = self._read(run.run_id, scope)
-        return frame if margin else totals.between(frame, run.start_utc, run.end_utc)
+        if margin:
+            return frame
+        place = (run.run_id, scope)
+        within = self._within.get(place)
+        if within is None:
+            within = totals.between(frame, run.start_utc, run.end_utc)
+            if place in self._kept:  # a view of what is kept takes no room
+                self._within[place] = within
+        return within
 
     def spoken(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
         """Return the readings that tell a power."""
