@@ -182,3 +182,16 @@ def test_a_log_of_1970_says_that_its_clock_was_never_set(store: Store, tmp_path:
     assert readings.height == 4
     assert "clock-never-set" in codes
     assert "clock-never-set" not in taken(store, tmp_path, "time_s,power_w\n0,400\n1,400\n2,400\n")[2]
+
+
+@pytest.mark.parametrize(("shown", "kept"), [("1234", "energy_counter_j"), ("0.0001", "energy_j"), ("0.000", "")])
+def test_an_energy_that_does_not_move_is_told_by_the_power_beside_it(
+    store: Store, tmp_path: Path, shown: str, kept: str
+) -> None:
+    """At 360 W a second is 0.0001 kWh: 1234 kWh is a register, 0 may be either and costs no one the power."""
+    rows = [f"2026-03-02T10:00:{s:02d}Z,{360 + s % 2},{shown}" for s in range(10)]
+    readings, _, codes = taken(store, tmp_path, "time,power_w,energy_kwh\n" + "\n".join(rows) + "\n")
+    assert readings["power_w"].to_list() == [360.0, 361.0] * 5
+    told = [c for c in ("energy_counter_j", "energy_j") if readings[c].null_count() == 0]
+    assert told == [kept] * bool(kept)
+    assert ("energies-not-read" in codes) is (not kept)

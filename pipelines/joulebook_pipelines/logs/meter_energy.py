@@ -22,6 +22,12 @@ NEAR_ZERO_SHARE = 0.05
 SMALL_STEPS = 4.0
 """A register reads at least so many of its steps before it is taken for one by its fall alone."""
 
+FAR_MORE = 100.0
+"""An energy of so many times what the power beside it draws in a step is no interval's."""
+
+ABOUT = 2.0
+"""Within this factor of it, it is."""
+
 _BARE = re.compile(r"(?:energy)?[\s_,]*[\[(]?(?:k?wh)?[\])]?")
 """A title that says no more than that the column is an energy, and in which unit."""
 
@@ -70,6 +76,40 @@ def counting(values: pl.Series, stamps: pl.Series, title_says: str, *, beside_po
         # A meter that has run for long shows far more than it adds, and no load rises fifty times without a fall.
         return "counter" if not (_on_grid(stamps) and bare_title and rises <= 50) else _of_utility(known)
     return "interval" if _on_grid(stamps) and bare_title else ""
+
+
+def beside_power(energy_j: pl.Series, power_w: pl.Series, stamps: pl.Series) -> str:
+    """Return ``counter``, ``interval`` or ``""`` from the power that the same rows tell.
+
+    Energies of intervals are about power times step. A register of coarse steps that did not move in a short log shows far
+    more; one that stands at next to nothing shows nothing.
+
+    Parameters
+    ----------
+    energy_j, power_w
+        Energies [J] and powers [W] in order of lines.
+    stamps
+        Their times, UTC.
+
+    Examples
+    --------
+    >>> from datetime import datetime
+    >>> stamps = pl.Series([datetime(2026, 3, 1, 0, 0, s) for s in range(5)])
+    >>> beside_power(pl.Series([1234 * 3.6e6] * 5), pl.Series([400.0] * 5), stamps)
+    'counter'
+    >>> beside_power(pl.Series([400.0] * 5), pl.Series([400.0] * 5), stamps)
+    'interval'
+    """
+    step_s = stamps.diff().drop_nulls().dt.total_microseconds().median()
+    shown, watts = energy_j.median(), power_w.median()
+    if not (isinstance(step_s, float) and isinstance(shown, float) and isinstance(watts, float)):
+        return ""
+    drawn = watts * step_s / 1e6
+    if not (drawn > 0 and shown > 0):
+        return ""
+    if shown > FAR_MORE * drawn:
+        return "counter"
+    return "interval" if 1 / ABOUT < shown / drawn < ABOUT else ""
 
 
 def _starts_again(known: pl.Series) -> bool:

@@ -39,30 +39,52 @@ def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
         sample = sample.filter(pl.col(layout.device) == pl.col(layout.device).mode().first())
     naive = naive_stamps(stamp_text(sample, layout), found, options.date)
     groups = tuple(
-        replace(g, fields=tuple(_decided(log, found, f, sample, naive) for f in g.fields)) for g in layout.groups
+        replace(g, fields=tuple(f for f in (_decided(log, found, f, sample, naive) for f in g.fields) if f is not None))
+        for g in layout.groups
     )
+    left = [f.header for f in layout.fields if not any(f.column == k.column for g in groups for k in g.fields)]
     found = replace(found, layout=replace(layout, groups=groups))
+    if left:
+        found = replace(found, findings=(*found.findings, _untold(log, layout, found, left)))
     first = str(sample[layout.time[0]][0])
     clock = stamps.localiser(found.form, replace(options, timezone=options.timezone or "UTC"), log.name, 1, first)
     return _with_spans(log, found, clock.to_utc(naive), naive, stamp_text(sample, layout))
 
 
-def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, naive: pl.Series) -> Field:
-    """Return the field, an energy as what it is."""
+def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, naive: pl.Series) -> Field | None:
+    """Return the field, an energy as what it is; ``None`` where nothing tells and a power beside it can be read."""
     if field.quantity not in {"energy_j", "energy_counter_j"}:
         return field
     layout = found.layout
     kind = layout.counting(field.column) or ("interval" if layout.label or found.months else "")
+    power = next((f for f in layout.fields if f.quantity == "power_w"), None)
     if not log.options.columns:
-        number = cells.number(pl.col(field.column), field.quantity, field.unit, decimal=found.decimal)
+        energy_j = _numbers(sample, field, found)
         kind = meter_energy.counting(
-            sample.select(number).to_series(), naive, kind,
-            beside_power=any(f.quantity == "power_w" for f in layout.fields),
-            bare_title=meter_energy.is_bare(field.header),
-        )  # fmt: skip
+            energy_j, naive, kind, beside_power=power is not None, bare_title=meter_energy.is_bare(field.header)
+        )
+        if not kind and power is not None:
+            kind = meter_energy.beside_power(energy_j, _numbers(sample, power, found), naive)
+    if not kind and power is not None:
+        return None
     if not kind:
         raise LogRefusedError(_which_energy(log, layout, field.header, found))
     return replace(field, quantity="energy_counter_j" if kind == "counter" else "energy_j")
+
+
+def _numbers(sample: pl.DataFrame, field: Field, found: Understood) -> pl.Series:
+    """Return the numbers of a column in its quantity's own unit."""
+    number = cells.number(pl.col(field.column), field.quantity, field.unit, decimal=found.decimal)
+    return sample.select(number).to_series()
+
+
+def _untold(log: Log, layout: Layout, found: Understood, left: list[str]) -> Finding:
+    """Say which energies were not read."""
+    return Finding(
+        "energies-not-read", Severity.WARNING, log.name,
+        f"{_which_energy(log, layout, left[0], found).removeprefix(f'{log.name}: ')}. It was not read; the power beside it was.",
+        {"columns": left},
+    )  # fmt: skip
 
 
 def _which_energy(log: Log, layout: Layout, header: str, found: Understood) -> str:
