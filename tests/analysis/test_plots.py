@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex, to_rgb
+from matplotlib.legend import Legend
 
 from joulebook import plots, schema
 from joulebook.plots import style as look
@@ -429,3 +430,36 @@ def test_users_own_settings_stay_as_they_were():
         ax = plots.timeline(power([100.0] * 9), idle_w=50.0)
         assert to_hex(ax.texts[0].get_color()) == look.INK
         assert plt.rcParams["font.size"] == 23.0
+
+
+def test_the_steepest_edge_is_found_though_stamps_of_devices_lie_close_together():
+    """Two cards, 2 ms apart: a step of rows is no step of time."""
+    seconds = [s + g * 0.002 for s in range(3600) for g in (0, 1)]
+    watts = [500.0 if 1000 <= s < 2600 else 100.0 + 0.05 * s for s in seconds]
+    cards = pl.DataFrame({
+        "device": ["gpu:0", "gpu:1"] * 3600, "ts_utc": [T0 + timedelta(seconds=s) for s in seconds], "power_w": watts,
+    })  # fmt: skip
+    meter = cards.filter(device="gpu:0").with_columns(pl.col("ts_utc") + timedelta(seconds=20), device=pl.lit("node"))
+    row = schema.conform(
+        pl.DataFrame({"clock": ["meter"], "anchor_utc": [T0], "offset_s": [20.0], "offset_lo": [19.0], "offset_hi": [21.0],
+                      "drift_ppm": [0.0], "status": ["aligned"]}), "alignments",
+    )  # fmt: skip
+    aligned = plots.alignment(cards, meter, row).child_axes[1]
+    times, power = aligned.lines[0].get_data()
+    # the highest step, from 150 W up to 500 W at 1000 s, stands in the middle of the picture
+    assert power[(times > -20) & (times < -3)].max() < 0.5
+    assert power[(times > 3) & (times < 20)].min() > 0.9
+
+
+def test_segments_too_narrow_for_a_name_are_named_beside_the_strip():
+    power = pl.DataFrame(
+        {"device": "gpu:0", "ts_utc": [T0 + timedelta(seconds=s) for s in range(1000)], "power_w": 300.0}
+    )
+    ends = [("warmup", 0, 10), ("stable", 10, 980), ("stall", 500, 505)]
+    segments = pl.DataFrame([
+        {"kind": k, "start_utc": T0 + timedelta(seconds=a), "end_utc": T0 + timedelta(seconds=b)} for k, a, b in ends
+    ])  # fmt: skip
+    ax = plots.timeline(power, segments=segments)
+    (beside,) = [c for c in ax.get_children() if isinstance(c, Legend)]
+    assert {t.get_text() for t in beside.get_texts()} == {"warmup", "stall"}
+    assert "stable" in {t.get_text() for t in ax.texts}

@@ -104,16 +104,19 @@ def _scaled(frame: pl.DataFrame) -> tuple[np.ndarray[Any, Any], float, float]:
 
 
 def _steepest(still: pl.DataFrame, moving: pl.DataFrame) -> datetime | None:
-    """Return the time of the largest change of the reference within the common time."""
+    """Return the middle of the largest change of the reference within the common time.
+
+    By time, not by rows: devices whose stamps lie a millisecond apart have two rows a tick.
+    """
     if still.is_empty() or moving.is_empty():
         return None
     common = still.filter(pl.col("ts_utc").is_between(moving["ts_utc"].min(), moving["ts_utc"].max()))
     if common.height < 3:
         return None
-    period_s = float(np.median(np.diff(common["ts_utc"].dt.epoch("us").to_numpy()))) / 1e6
-    steps = common["power_w"].diff(max(round(_STEP_S / max(period_s, 1e-3)), 1)).abs()
-    at = steps.arg_max()
-    return None if at is None else common["ts_utc"][at]
+    t, y = common["ts_utc"].dt.epoch("us").to_numpy() / 1e6, common["power_w"].to_numpy()
+    before, after = (np.interp(t + side * _STEP_S / 2, t, y) for side in (-1.0, 1.0))
+    found: datetime = common["ts_utc"][int(np.argmax(np.abs(after - before)))]
+    return found
 
 
 def _edges(ax: Axes, frames: dict[str, pl.DataFrame], middle: datetime, half_s: float) -> None:

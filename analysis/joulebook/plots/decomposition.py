@@ -89,4 +89,5 @@ def _panel(ax: Axes, rows: pl.DataFrame, positions: list[int]) -> None:
                     ax.plot(ends, (at, at), color=look.INK, linewidth=1.1, marker="|", markersize=5)
     ax.axvline(0.0, color=look.MUTED, linewidth=1.0)
     ax.set_ylim(len(positions) - 0.4, -0.6)
+    ax.locator_params(axis="x", nbins=6)
     ax.set_xlabel("part of the effect [%]")

@@ -8,6 +8,7 @@ import matplotlib.dates as mdates
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.legend import Legend
 from matplotlib.patches import Patch
 
 from joulebook.plots import style as look
@@ -94,17 +95,21 @@ def timeline(
     if idle_w is not None:
         ax.axhline(idle_w / scale, color=look.MUTED, linestyle=(0, (5, 3)), linewidth=1.0)
         lines.append((ax.get_xlim()[1], idle_w / scale, f"idle {idle_w / scale:.3g} {unit}", look.MUTED))
-    level = 1.03
-    found = look.frame_of(segments)
-    if found is not None and not found.is_empty():
-        _blocks(ax, found, timezone, level)
-        level += 0.10
-    if phases is not None and not phases.is_empty():
-        _strip(ax, phases, timezone, level)
+    _above(ax, look.frame_of(segments), phases, timezone)
     look.label_ends(ax, lines)
     ax.set_ylabel(f"power [{unit}]")
     _time_axis(ax, timezone)
     return ax
+
+
+def _above(ax: Axes, segments: pl.DataFrame | None, phases: pl.DataFrame | None, timezone: str) -> None:
+    """Draw the strips over the axes: segments, and phases above them."""
+    level = 1.03
+    if segments is not None and not segments.is_empty():
+        _blocks(ax, segments, timezone, level)
+        level += 0.10
+    if phases is not None and not phases.is_empty():
+        _strip(ax, phases, timezone, level)
 
 
 def _time_axis(ax: Axes, timezone: str) -> None:
@@ -183,22 +188,26 @@ def _blocks(ax: Axes, segments: pl.DataFrame, timezone: str, level: float) -> No
     whole: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "clip_on": False}
     left, right = ax.get_xlim()
     rows = segments.drop_nulls(["start_utc", "end_utc"]).sort("start_utc")
+    named, unnamed = set[str](), dict[str, str]()
     ends = (np.clip(_days(rows[c], timezone), left, right) for c in ("start_utc", "end_utc"))
     for kind, a, b in zip(rows["kind"], *ends, strict=True):
         if b <= a:
             continue
-        ax.fill_between(
-            [a, b],
-            level,
-            level + 0.07,
-            color=look.SEGMENT_COLOURS.get(kind, look.GREY),
-            alpha=0.45,
-            linewidth=0,
-            **whole,
-        )
-        ax.axvspan(a, b, color=look.SEGMENT_COLOURS.get(kind, look.GREY), alpha=0.07, linewidth=0, zorder=0.1)
+        colour = look.SEGMENT_COLOURS.get(kind, look.GREY)
+        ax.fill_between([a, b], level, level + 0.07, color=colour, alpha=0.45, linewidth=0, **whole)
+        ax.axvspan(a, b, color=colour, alpha=0.07, linewidth=0, zorder=0.1)
+        unnamed[kind] = colour
         if (b - a) / (right - left) >= _NAMED_FROM:
             ax.text((a + b) / 2, level + 0.033, kind, ha="center", va="center", fontsize=8, color=look.INK, **whole)
+            named.add(kind)
+    # what is too narrow for its name is named beside the strip
+    beside = [Patch(color=c, alpha=0.45, label=kind, linewidth=0) for kind, c in unnamed.items() if kind not in named]
+    if beside:
+        # an artist of its own: the legend of the axes is that of the phases
+        ax.add_artist(Legend(
+            ax, beside, [str(p.get_label()) for p in beside], loc="lower left", bbox_to_anchor=(1.01, level - 0.01), frameon=False,
+            fontsize=8, handlelength=1.0, handleheight=1.0, labelspacing=0.2, borderpad=0.0, borderaxespad=0.0, labelcolor=look.INK,
+        ))  # fmt: skip
 
 
 def _strip(ax: Axes, phases: pl.DataFrame, timezone: str, level: float) -> None:

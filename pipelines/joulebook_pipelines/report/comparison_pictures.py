@@ -34,7 +34,7 @@ def changes(source: Source, budget: Budget, name: str) -> Picture | None:
     words = (
         f"Effects of campaign {name}",
         f"Campaign {name}: each bar runs from the value before a change to the value after it; the thin line is the "
-        "95 % interval of the value after. Hollow bars were refused.",
+        "95 % interval of the value after. The axis does not begin at nought. Hollow bars were refused.",
         "; ".join(f"{c} at the {s}: {v}" for c, s, v in rows.select("change", "scope", "verdict").iter_rows()),
     )
     height = 0.62 * max(rows["position"].n_unique(), 2) + 0.5
@@ -112,8 +112,8 @@ def shares(rows: pl.DataFrame, budget: Budget, host: str, at: int) -> Picture | 
     """Return the bar of a shared machine."""
     parts = rows.select(part=pl.col("run_id"), energy_j=pl.col("energy_j"))
     words = (
-        f"Energy of {host} by run",
-        f"Energy of {host} while runs shared it, split over them.",
+        f"Energy of host {host} by run",
+        f"Energy of host {host} while runs shared it, split over them.",
         "; ".join(f"{r} {100 * s:.0f} %" for r, s in rows.select("run_id", "share_ratio").iter_rows()),
     )
     return draw(budget, lambda ax: plots.energy_bar(parts, ax=ax), slug("shared", host, str(at)), words, (8.2, 1.25))

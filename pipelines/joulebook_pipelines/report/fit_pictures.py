@@ -36,8 +36,8 @@ def _alignment(source: Source, budget: Budget, row: pl.DataFrame) -> Picture | N
     offset = shown.number(row["offset_s"][0], row["offset_lo"][0], row["offset_hi"][0], unit=shown.Unit("s"))
     words = (
         f"Clock {clock} before and after alignment",
-        "The steepest edge by both clocks, each scaled to its own range: as stamped, aligned, and what is left. "
-        f"Clock minus reference: {offset.inline} {offset.interval}.",
+        "The steepest edge by both clocks, each scaled to its own range: as stamped, aligned, and what is left. In the "
+        "title the 95 % interval.",
         f"Two step curves, apart by {offset.plain} as stamped and together after alignment.",
     )
     return draw(budget, lambda ax: plots.alignment(still, moving, row, ax=ax), slug("clock", clock), words, (8.2, 4.2))

@@ -100,7 +100,8 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
     words = (
         f"Power of {what} over time",
         f"Power of {what}. Lines are means, the band around them reaches from the least to the greatest reading. "
-        + ("The strips above show segments and phases. " if run else "Marks are starts of runs. ")
+        + (_strips(segments, phases) if run else "Marks are starts of runs. ")
+        + (_neighbours(source, name, scopes) if run else "")
         + f"Time of {source.timezone}.",
         "; ".join(_described(b) for b in bands),
     )
@@ -112,6 +113,29 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
         ),
         slug("time", name or "study"), words, (8.2, 3.0),
     )  # fmt: skip
+
+
+def _strips(segments: pl.DataFrame, phases: pl.DataFrame | None) -> str:
+    """Return what the strips above a time line are."""
+    found, told = not segments.is_empty(), phases is not None and not phases.is_empty()
+    if found and told:
+        return "The strips above show the stretches that were found in the power, and the phases that were logged. "
+    if found or told:
+        which = "stretches that were found in the power" if found else "phases that were logged"
+        return f"The strip above shows the {which}. "
+    return ""
+
+
+def _neighbours(source: Source, run: str, scopes: list[str]) -> str:
+    """Return which devices a run had where the picture also has those of its neighbours."""
+    chosen = source.rows("instruments").filter(pl.col("chosen"), pl.col("scope").is_in(scopes))
+    every = chosen.group_by("scope").agg(pl.col("device").unique())
+    mine = chosen.filter(pl.col("run_id") == run).group_by("scope").agg(mine=pl.col("device").unique().sort())
+    fewer = mine.join(every, on="scope").filter(pl.col("mine").list.len() < pl.col("device").list.len()).sort("scope")
+    return "".join(
+        f"The {scope} is that of the whole machine, of which this run had {', '.join(devices)}. "
+        for scope, devices in fewer.select("scope", "mine").iter_rows()
+    )
 
 
 def _phases(source: Source, run: dict[str, Any]) -> pl.DataFrame:

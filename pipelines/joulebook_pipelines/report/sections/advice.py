@@ -168,7 +168,7 @@ def _surer(source: Source) -> list[Markup]:
     do = next((text for key, text in _SURER.items() if key in part["part"]), f"Make {part['part']} smaller")
     stake = shown.width(part["hi"], unit=shown.unit_for("energy_j", [part["hi"]]))
     return [
-        Markup("{}: {} leaves up to {} open in run {} (<a href='#sure'>how sure</a>).").format(
-            do, part["part"], copyable(stake), run
+        Markup("{}: up to {} of run {} is open because of {} (<a href='#sure'>how sure</a>).").format(
+            do, copyable(stake), run, part["part"]
         )
     ]

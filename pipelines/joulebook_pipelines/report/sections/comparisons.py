@@ -122,4 +122,4 @@ def _chance(p_value: float | None) -> str:
     """Return a p value in three decimals: smaller ones are not known better than that they are small."""
     if p_value is None:
         return "–"
-    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+    return "<\u00a00.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -11,7 +11,7 @@ from joulebook_pipelines import shown
 from joulebook_pipelines.report import comparison_pictures
 from joulebook_pipelines.report.blocks import Block, Column, Section, Table, Text, copyable
 from joulebook_pipelines.report.pictures import Budget
-from joulebook_pipelines.report.sections.cost import currency
+from joulebook_pipelines.report.sections.cost import currency, shared_whole
 from joulebook_pipelines.report.source import Source
 from joulebook_pipelines.shown import Number, Unit
 
@@ -154,7 +154,7 @@ def hours(source: Source) -> Section | None:
     caption = (
         f"The same run moved along the same curve of the grid or the price.{_more(len(made), 'what_if')} Nothing else is "
         "assumed to change: not the room, not the load of others."
-    )
+    ) + shared_whole(source)
     table = Table(columns, made[:ROWS_SHOWN], caption, "table-hours")
     return Section("hours", "Would another hour have been better?", [table])
 

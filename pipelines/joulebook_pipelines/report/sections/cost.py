@@ -81,6 +81,16 @@ def _sentence(source: Source, run: str) -> Markup:
     return text + (Markup("; ") + extra if extra else Markup("")) + Markup(".")
 
 
+def shared_whole(source: Source) -> str:
+    """Return, as an end of a caption, which runs' rows are about a whole machine that they shared; '' where none are."""
+    runs = [r for r in source.rows("shares")["run_id"].unique().sort() if r and r != sharing.IDLE]
+    return (
+        f" Beyond their own cards, rows of {', '.join(runs)} are about the whole machine that they shared."
+        if runs
+        else ""
+    )
+
+
 def _spent(source: Source, run: str) -> Markup:
     """Return the energy at the widest boundary; those that lie beside each other stand side by side."""
     each = [

@@ -14,7 +14,7 @@ from joulebook_pipelines.report import bars
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
 from joulebook_pipelines.report.methods import told
 from joulebook_pipelines.report.pictures import Budget
-from joulebook_pipelines.report.sections.cost import cell
+from joulebook_pipelines.report.sections.cost import cell, shared_whole
 from joulebook_pipelines.report.source import Source
 
 _SITE = "known of the machines, not of the site: its energy is theirs times the PUE"
@@ -68,7 +68,7 @@ def _rows(source: Source, *where: pl.Expr) -> pl.DataFrame:
 
 def _scopes(source: Source) -> Table | None:
     names = ("energy_j", "marginal_energy_j", "mean_power_w", "idle_power_w")
-    caption = "Each boundary from narrow to wide; a wider one holds the narrower ones."
+    caption = "Each boundary from narrow to wide; a wider one holds the narrower ones." + shared_whole(source)
     return _by_scope(source, names, ("energy_j", "facility_energy_j"), caption, "table-scopes")
 
 
