@@ -8,12 +8,12 @@ import polars as pl
 from joulebook import calibrate_checks, calibrate_line
 from joulebook.calibrate_line import Line
 from joulebook.calibrate_points import COLUMNS, by_bin, from_segments
-from joulebook.calibration import Z95, Applied, Calibration, apply, predict, refused, table
+from joulebook.calibration import Z95, Applied, Calibration, apply, predict, refused
 from joulebook.findings import Finding, Severity
 
 points = from_segments
 
-__all__ = ["Applied", "Calibration", "apply", "by_bin", "fit", "from_segments", "points", "predict", "refused", "table"]
+__all__ = ["Applied", "Calibration", "apply", "by_bin", "fit", "from_segments", "points", "predict", "refused"]
 
 
 def fit(

@@ -162,7 +162,25 @@ def _outlier(x: Floats, y: Floats, sx: Floats, sy: Floats) -> int | None:
         variance = scale * (sy[i] ** 2 + gain**2 * sx[i] ** 2 + j @ cov @ j)
         p[i] = 2 * distributions.student_tail(abs(y[i] - offset - gain * x[i]) / np.sqrt(variance), n - 3)
     worst = int(np.argmin(p))
-    return worst if p[worst] < OUTLIER_P / n else None
+    return worst if p[worst] < OUTLIER_P / n and _stands_out(worst, x, y, sx, sy) else None
+
+
+def _stands_out(i: int, x: Floats, y: Floats, sx: Floats, sy: Floats) -> bool:
+    """Tell whether a point is beyond belief also where the scatter of the others is every point's.
+
+    A machine at rest is known to hundredths of a watt: by its own error alone, half a watt off would be an outlier among
+    points that scatter by watts.
+    """
+    rest = np.arange(x.size) != i
+    px, py, ex, ey = x[rest], y[rest], sx[rest], sy[rest]
+    if distributions.chi_square_tail(_york(px, py, ex, ey)[3], px.size - 2) >= SCATTER_P:
+        return True
+    extra = _extra(px, py, ex, ey)
+    gain, offset, cov, _ = _york(px, py, ex, np.hypot(ey, extra))
+    j = np.array([1.0, x[i]])
+    variance = sy[i] ** 2 + extra**2 + gain**2 * sx[i] ** 2 + j @ cov @ j
+    p = 2 * distributions.student_tail(abs(y[i] - offset - gain * x[i]) / np.sqrt(variance), px.size - 2)
+    return bool(p < OUTLIER_P / x.size)
 
 
 def _farthest(x: Floats, y: Floats, sx: Floats, sy: Floats) -> NDArray[np.intp]:

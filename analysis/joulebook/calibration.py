@@ -9,7 +9,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from joulebook.findings import Estimate, Finding, Severity
-from joulebook.schema import conform
 
 BEYOND_SHARE = 0.1
 """How far beyond its range a calibration is still used, as a share of the range."""
@@ -168,12 +167,12 @@ def predict(calibration: Calibration, mean_w: float, *, se_w: float = 0.0) -> Es
             unit="W", method=method,
         )  # fmt: skip
     value = c.gain * mean_w + c.offset_w
-    half = float(_half_width(c, np.array([mean_w]), se_w)[0])
+    half = float(half_width(c, np.array([mean_w]), se_w)[0])
     reason = c.reason if c.status == "offset-only" else ""
     return Estimate(value, value - half, value + half, "W", method=f"{method} ({c.status})", reason=reason)
 
 
-def _half_width(c: Calibration, reading_w: Floats, se_w: float) -> Floats:
+def half_width(c: Calibration, reading_w: Floats, se_w: float) -> Floats:
     """Return the half width of the 95 % interval of calibrated means [W]."""
     var_offset, cov, var_gain = c.covariance
     variance = var_offset + 2 * cov * reading_w + var_gain * reading_w**2
@@ -218,38 +217,10 @@ def apply(calibration: Calibration, power: pl.DataFrame) -> Applied:
         return Applied(mean, power.clear(), (*c.findings, finding))
     margin = BEYOND_SHARE * (c.range_hi_w - c.range_lo_w)
     x = power["power_w"].cast(pl.Float64).to_numpy()
-    half = pl.Series(_half_width(c, x, 0.0))
+    half = pl.Series(half_width(c, x, 0.0))
     y = pl.Series(c.gain * x + c.offset_w)
     frame = power.with_columns(
         y.alias("power_w"), (y - half).alias("power_lo"), (y + half).alias("power_hi"),
         ~pl.col("power_w").is_between(c.range_lo_w - margin, c.range_hi_w + margin).alias("extrapolated"),
     )  # fmt: skip
     return Applied(replace(mean, n=len(known)), frame.with_columns(pl.col("extrapolated").fill_null(False)), c.findings)
-
-
-def table(calibration: Calibration, *, host: str, scope: str, reference_scope: str) -> pl.DataFrame:
-    """Return the row of the store's table ``calibrations``.
-
-    Parameters
-    ----------
-    calibration
-        Calibration.
-    host, scope, reference_scope
-        What it is about.
-
-    Returns
-    -------
-    pl.DataFrame
-        One row.
-
-    Examples
-    --------
-    >>> table(refused("no points"), host="node", scope="board", reference_scope="node")["status"].item()
-    'refused'
-    """
-    names = ("gain", "gain_lo", "gain_hi", "offset_w", "offset_lo", "offset_hi", "range_lo_w", "range_hi_w", "points")
-    row = {n: [getattr(calibration, n)] for n in names}
-    keys = {"host": [host], "scope": [scope], "reference_scope": [reference_scope]}
-    return conform(
-        pl.DataFrame({**keys, **row, "status": [calibration.status], "reason": [calibration.reason]}), "calibrations"
-    )

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulebook import acceptance_test, calibrate, calibrate_line
+from joulebook import acceptance_test, calibrate, calibrate_line, calibration_tables
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -17,6 +17,51 @@ def points(x: list[float], y: list[float], *, sx: float = 0.5, sy: float = 0.5, 
     return pl.DataFrame(
         {"reading_w": x, "reference_w": y, "reading_se_w": [sx] * len(x), "reference_se_w": [sy] * len(x), **more}
     )
+
+
+def test_a_precise_point_at_rest_is_no_outlier_among_points_that_scatter():
+    rng = np.random.default_rng(3)
+    at_work = np.linspace(400.0, 1000.0, 30)
+    watts = pl.DataFrame({"reading_w": [136.0, *at_work], "reading_se_w": [0.02, *[0.3] * 30]})
+    reference = 240.0 + 1.17 * watts["reading_w"].to_numpy() + np.array([-0.5, *rng.normal(0, 6.0, 30)])
+    points = watts.with_columns(reference_w=pl.Series(reference), reference_se_w=pl.Series([0.02, *[0.3] * 30]))
+    assert calibrate.fit(points).points == 31
+    off = points.with_columns(
+        pl.when(pl.col("reading_w") == 136.0)
+        .then(pl.col("reference_w") + 60.0)
+        .otherwise("reference_w")
+        .alias("reference_w")
+    )
+    line = calibrate.fit(off)
+    assert line.points == 30
+    assert [f.code for f in line.findings].count("calibration-outlier") == 1
+
+
+def test_points_of_a_calibration_are_rows_with_the_band_of_the_line():
+    watts = [100.0, 200.0, 300.0, 400.0, 500.0, 600.0]
+    line = calibrate.fit(
+        pl.DataFrame(
+            {
+                "reading_w": watts,
+                "reference_w": [1.1 * w + 20 for w in watts],
+                "reading_se_w": 0.5,
+                "reference_se_w": 0.5,
+            }
+        )
+    )
+    rows = calibration_tables.points(line, host="h", scope="board", reference_scope="node")
+    assert rows["fitted_w"].to_list() == pytest.approx([1.1 * w + 20 for w in watts])
+    assert (rows["reading_hi"] - rows["reading_lo"]).to_list() == pytest.approx([2 * 1.96 * 0.5] * 6, rel=1e-3)
+    for row in rows.iter_rows(named=True):
+        made = calibrate.predict(line, row["reading_w"])
+        assert (row["fitted_lo"], row["fitted_hi"]) == pytest.approx((made.lo, made.hi))
+    assert rows["kept"].all()
+    refused = calibrate.fit(
+        pl.DataFrame({"reading_w": [500.0], "reference_w": [100.0]}), reading_scope="board", reference_scope="node"
+    )
+    assert calibration_tables.points(refused, host="h", scope="board", reference_scope="node")[
+        "fitted_w"
+    ].to_list() == [None]
 
 
 def test_one_point_gives_the_offset_of_the_worked_example() -> None:
@@ -175,7 +220,7 @@ def test_points_from_segments_and_bins() -> None:
 
 
 def test_row_of_the_store() -> None:
-    row = calibrate.table(calibrate.refused("why"), host="h", scope="board", reference_scope="node")
+    row = calibration_tables.row(calibrate.refused("why"), host="h", scope="board", reference_scope="node")
     assert row.row(0, named=True)["reason"] == "why"
 
 

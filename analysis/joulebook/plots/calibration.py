@@ -19,7 +19,8 @@ def calibration(points: pl.DataFrame | None, fit: pl.DataFrame, *, ax: Axes | No
     ----------
     points
         ``reading_w`` and ``reference_w`` [W], optionally each with ``_lo`` and ``_hi`` (``reading_lo``,
-        ``reference_hi`` …); ``None`` draws the line alone.
+        ``reference_hi`` …), the line with its band (``fitted_w``, ``fitted_lo``, ``fitted_hi``) and whether each was
+        ``kept``, as in table ``calibration_points``; ``None`` draws the line alone.
     fit
         One row of table ``calibrations``.
     ax
@@ -96,7 +97,12 @@ def _line(ax: Axes, row: dict[str, Any], points: pl.DataFrame | None) -> None:
             fontsize=8,
             color=look.MUTED,
         )
-    if row["gain_lo"] is not None and row["gain_hi"] is not None:
+    if points is not None and {"fitted_lo", "fitted_hi"} <= set(points.columns):
+        band = points.drop_nulls(["fitted_lo", "fitted_hi"]).sort("reading_w")
+        ax.fill_between(
+            band["reading_w"], band["fitted_lo"], band["fitted_hi"], color=look.BLUE, alpha=0.22, linewidth=0
+        )
+    elif row["gain_lo"] is not None and row["gain_hi"] is not None:
         # The intervals of gain and offset are strongly anticorrelated; about the middle of the range the band is that
         # of the gain alone, which is what is drawn.
         middle = (left + right) / 2
@@ -113,4 +119,8 @@ def _points(ax: Axes, points: pl.DataFrame, minus: np.ndarray[Any, Any]) -> None
         if {f"{name}_lo", f"{name}_hi"} <= set(points.columns):
             low, high = points[f"{name}_lo"].to_numpy(), points[f"{name}_hi"].to_numpy()
             bars[side] = np.nan_to_num(np.clip(np.stack([centre - low, high - centre]), 0.0, None))
-    ax.errorbar(x, y, **bars, fmt="o", color=look.VERMILLION, markersize=4, elinewidth=1.0, capsize=2)
+    ax.errorbar(x, y, **bars, fmt="none", color=look.VERMILLION, elinewidth=1.0, capsize=2)
+    kept = points["kept"].fill_null(True).to_numpy() if "kept" in points.columns else np.ones(x.size, dtype=bool)
+    for some, fill in ((kept, look.VERMILLION), (~kept, "none")):
+        if some.any():
+            ax.plot(x[some], y[some], "o", color=look.VERMILLION, markerfacecolor=fill, markersize=4)

@@ -14,6 +14,8 @@ from joulebook_pipelines.report.source import Source
 
 CLOCKS_DRAWN = 4
 """Clocks that get a picture; the table has all."""
+POINTS_DRAWN = 300
+"""Points of a calibration that are drawn; the store has all."""
 _WIDEST = timedelta(hours=2)
 """Time around the middle of the overlap in which an edge is looked for."""
 
@@ -54,34 +56,22 @@ def _readings(source: Source, clock: str, anchor: datetime | None) -> pl.DataFra
 
 
 def calibrations(source: Source, budget: Budget) -> list[Picture]:
-    """Return a picture per calibration that was fitted, with the stable segments seen by both as points."""
+    """Return a picture per calibration that was fitted, with its points."""
     made = []
     for row in source.rows("calibrations").drop_nulls("offset_w").head(4).iter_slices(1):
         scope, reference = row["scope"][0], row["reference_scope"][0]
-        points = _points(source, scope, reference)
+        keys = ("host", "scope", "reference_scope")
+        seen = source.rows("calibration_points").join(row.select(keys), on=keys, how="semi", nulls_equal=True)
+        points = seen.gather_every(max(1, -(-seen.height // POINTS_DRAWN)))
+        some = f" Drawn are {points.height} of {seen.height} points." if points.height < seen.height else ""
+        left_out = " A hollow point was left out." if not points["kept"].all() else ""
         words = (
             f"{scope} against {reference}",
-            f"The line from {scope} to {reference} with its band, and the range in which it holds. Points are stable "
-            "segments that both saw.",
+            f"The line from {scope} to {reference} with its band, and the range in which it holds; below, what it leaves. "
+            f"Points are means of stretches that both instruments saw, with their 95 % intervals.{left_out}{some}",
             f"A line, {points.height} points.",
         )
         anchor = slug("calibration", row["host"][0], scope, reference)
         picture = draw(budget, lambda ax, p=points, r=row: plots.calibration(p, r, ax=ax), anchor, words, (6.2, 3.4))  # type: ignore[misc]
         made += [picture] if picture else []
     return made
-
-
-def _points(source: Source, scope: str, reference: str) -> pl.DataFrame:
-    rows = source.rows("segments").filter((pl.col("device") == "") & pl.col("kind").is_in(["stable", "idle"]))
-    sides = [
-        rows.filter(pl.col("scope") == s).select(
-            "start_utc",
-            "end_utc",
-            *(pl.col(c).alias(f"{name}_{end}") for c, end in (("mean_w", "w"), ("mean_lo", "lo"), ("mean_hi", "hi"))),
-        )
-        for s, name in ((scope, "reading"), (reference, "reference"))
-    ]
-    both = sides[0].join(sides[1], how="cross", suffix="_b")
-    overlap = pl.min_horizontal("end_utc", "end_utc_b") - pl.max_horizontal("start_utc", "start_utc_b")
-    longest = pl.max_horizontal(pl.col("end_utc") - pl.col("start_utc"), pl.col("end_utc_b") - pl.col("start_utc_b"))
-    return both.filter(overlap.dt.total_microseconds() > 0.8 * longest.dt.total_microseconds())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import calibrate, calibrate_checks, calibrate_points, schema, segments, ticks
+from joulebook import calibrate, calibrate_checks, calibrate_points, calibration_tables, schema, segments, ticks
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines.stages import boards, stored
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
@@ -23,7 +23,7 @@ WINDOW_S = 60.0
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
-    rows = []
+    found = []
     runs = context.runs()
     for host in sorted({r.host for r in runs}):
         mine = [r for r in runs if r.host == host]
@@ -34,39 +34,31 @@ def _work(context: Context) -> Numbers:
         for scope in (s for s in READINGS if s in scopes):
             reading = context.whole(scope)
             if reading["span_s"].null_count():
-                rows.append(_pair(context, host, scope, reference, ticks.total(reading), numbers))
+                found.append(
+                    (_pair(context, host, scope, reference, ticks.total(reading), numbers), host, scope, reference)
+                )
         _residual(context, mine, reference, numbers)
-    context.store.replace("calibrations", pl.DataFrame(rows, schema=schema.table("calibrations").schema))
+    for name, rows in (("calibrations", calibration_tables.row), ("calibration_points", calibration_tables.points)):
+        made = [rows(c, host=h, scope=s, reference_scope=r) for c, h, s, r in found]
+        context.store.replace(name, pl.concat(made) if made else schema.table(name).empty())
     return numbers
 
 
 def _pair(
     context: Context, host: str, scope: str, reference: str, reading: pl.DataFrame, numbers: Numbers
-) -> dict[str, object]:
+) -> calibrate.Calibration:
     subject = f"{host}: {scope} against {reference}"
     unaligned = _unaligned(context, host, (scope, reference))
     if unaligned:
         reason = f"the clock of {unaligned} is not aligned, so readings of one moment cannot be paired"
         numbers.find("", [Finding("calibration-refused", Severity.WARNING, subject, f"No calibration: {reason}.")])
-        return {
-            "host": host,
-            "scope": scope,
-            "reference_scope": reference,
-            "points": 0,
-            "status": "refused",
-            "reason": reason,
-        }
+        return calibrate.refused(reason, subject=subject)
     points = _points(reading, ticks.total(context.whole(reference)), scope)
     found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
     numbers.find("", found.findings)
     paths = context.store.used_channels(host, [reference])["path"].unique().sort()
     stored.keep(context, host, scope, reference, found, ", ".join(paths))
-    return {
-        "host": host, "scope": scope, "reference_scope": reference, "gain": found.gain, "gain_lo": found.gain_lo,
-        "gain_hi": found.gain_hi, "offset_w": found.offset_w, "offset_lo": found.offset_lo, "offset_hi": found.offset_hi,
-        "range_lo_w": found.range_lo_w, "range_hi_w": found.range_hi_w, "points": found.points, "status": found.status,
-        "reason": found.reason,
-    }  # fmt: skip
+    return found
 
 
 def _points(reading: pl.DataFrame, wall: pl.DataFrame, scope: str) -> pl.DataFrame:
