@@ -136,7 +136,8 @@ def _of_hosts(table: Adapter, head: Head, prefix: re.Pattern[str]) -> Adapter:
 
 def _has_time(head: Head) -> bool:
     """Tell whether the rows of a table have a time of their own."""
-    if bare_rows.find(head) is not None or head.text.lstrip()[:1] in {"{", "["}:
+    # A stamp may stand in brackets, as a list of JSON does.
+    if bare_rows.find(head) is not None or re.match(r"\s*(?:\{|\[\D)", head.text):
         return True
     titles = next((line for line in head.lines[:20] if re.search(r"[A-Za-z]{3}", line)), "")
     return bool(re.search(r"(?i)(?<![a-z])(?:time|timestamp|date|datetime)(?![a-z])", titles))

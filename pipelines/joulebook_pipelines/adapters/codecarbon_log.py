@@ -12,7 +12,7 @@ from joulebook_pipelines.logs import entries, relative, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 
 _LINE = r"\[codecarbon \w+ @ (\d\d:\d\d:\d\d)\] (.*)$"
-_ISO = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_ISO = stamps.ISO
 _DATED = rf"^\W{{0,2}}({_ISO})(\W.*)$"
 """A program that has its own form of log lines writes the tracker's messages in it."""
 

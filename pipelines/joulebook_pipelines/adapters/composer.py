@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import sections, table, work
+from joulebook_pipelines.logs import sections, stamps, table, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
-_STAMP = r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
+_STAMP = rf"({stamps.ISO})"
 _BATCH = rf"^(?:\W?{_STAMP}\W.*?)?\[(?:batch|step)=(\d+)/\d+(?:,epoch=[\d/]+)?\]:?\s*$"
 _VALUE = r"(?:\bTrain |^\s+)([A-Za-z][\w./-]*(?: \w+)?(?: \(group 0\))?)(?::\s+|=)(\S.*?)\s*$"
 _NAMES = {"step": "batch", "loss": "loss/train/total", "tokens_seen": "time/token", "learning_rate": "lr"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import bmc, stamp_lines
+from joulebook_pipelines.logs import bmc, stamp_lines, stamps
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
 _DCMI = "Instantaneous power reading"
@@ -21,7 +21,7 @@ _WIDE = re.compile(rf"^[^|]{{1,60}}\|\s*[\d.]+\s*\|\s*{_UNITS}\s*\|", re.IGNOREC
 _COMMAS = rf"^([^,|]{{1,60}}),(-?[\d.]*|na|ns|0x[0-9a-fA-F]+),({_UNITS}),([a-z]{{2,3}})\s*$"
 """A line of ``ipmitool -c sdr``."""
 
-_COLLECTED = re.compile(r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?[,;\s]+")
+_COLLECTED = re.compile(rf"^\[?{stamps.ISO}\]?[,;\s]+")
 """A collector's stamp before a line."""
 
 _OWN_STAMP = re.compile(r"^\s*IPMI timestamp\s*:\s*(.+?)\s*(?:Sampling period\s*:.*)?$")

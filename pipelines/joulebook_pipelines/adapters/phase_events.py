@@ -19,9 +19,7 @@ _STAMP = re.compile(r"^\"?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d|\d{10}(\.\d+)?\"?$|
 _SEPARATORS = (",", ";", "\t", "{", " ")
 
 
-_TEXT = re.compile(
-    r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?|\d{10}(?:\.\d+)?)\]?[\s:|-]+(.+?)\s*$"
-)
+_TEXT = re.compile(rf"^\[?({stamps.ISO}|\d{{10}}(?:\.\d+)?)\]?[\s:|-]+(.+?)\s*$")
 _BEFORE = re.compile(
     r"^(start|begin|init|end|stop|done|finish)(?:t?ed|t?ing)?[\s_:-]+([A-Za-z][\w ./-]*)$", re.IGNORECASE
 )

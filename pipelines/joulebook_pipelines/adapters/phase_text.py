@@ -12,7 +12,7 @@ from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedErro
 
 ORIGIN = "text log"
 
-_STAMP = r"(\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
+_STAMP = rf"({stamps.ISO}|{stamps.SLASHED})"
 _NAME = r"([A-Za-z][\w/]*(?:[ -][\w/]+){0,3}?)"
 _TAIL = r"(?:,? ?(?:in|after|took) [\d.:]+ ?\w*)?[\s.…!'\"\])]*$"
 _BEGIN = re.compile(

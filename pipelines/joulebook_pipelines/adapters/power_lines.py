@@ -17,9 +17,9 @@ LINES, LEAST_SHARE, FEWEST = 300, 0.5, 3
 """Lines that are looked at, the share of them that must hold a time and a power, and how many must."""
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_ISO = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 _PRINTED = rf"{_DAY} {_MONTH}\s+\d{{1,2}} \d\d:\d\d:\d\d(?: [A-Z]{{3,4}})? \d{{4}}"
-_OF_DAY = r"\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
+_OF_DAY = rf"\d{{1,2}}:\d\d:\d\d(?:[.,]\d+)?{stamps.HALF_DAY}"
+_KINDS = {"iso": stamps.ISO, "slashed": stamps.SLASHED, "printed": _PRINTED, "of-day": _OF_DAY}
 _POWER = r"(?:^|[\s:=(\[,;|])([+-]?\d+(?:\.\d+)?)\s*((?:[mk]W|W|[Ww]atts?|milli[Ww]atts?)\b)"
 _CARD = re.compile(r"(?i)\b(?:gpu|device|card)[ _#:-]*(\d{1,2})\b")
 _FIELD = Field("raw", "power", "power_w", "W", required=True)
@@ -28,7 +28,7 @@ _FIELD = Field("raw", "power", "power_w", "W", required=True)
 def _form(head: Head) -> tuple[str, list[str]] | None:
     """Return the kind of stamp and the lines that hold it with exactly one power, where most lines do."""
     lines = [line for line in head.lines[:LINES] if line.strip()]
-    for kind, pattern in (("iso", _ISO), ("printed", _PRINTED), ("of-day", _OF_DAY)):
+    for kind, pattern in _KINDS.items():
         mine = [line for line in lines if len(re.findall(_POWER, line)) == 1 and len(re.findall(pattern, line)) == 1]
         if len(mine) >= FEWEST and len(mine) >= LEAST_SHARE * len(lines):
             return kind, mine
@@ -51,11 +51,11 @@ def _parse(log: Log) -> Iterator[Part]:
     if found is None:
         raise LogRefusedError(f"{log.name}: most lines do not hold one time and one power with its unit")
     kind, mine = found
-    pattern = {"iso": _ISO, "printed": _PRINTED, "of-day": _OF_DAY}[kind]
+    pattern = _KINDS[kind]
     samples = [m[0] for line in mine if (m := re.search(pattern, line))]
     of_day = relative.OfDay(log, 1, samples[0]) if kind == "of-day" else None
     clock, form = stamps.Localiser(None), None
-    if kind == "iso":
+    if kind in {"iso", "slashed"}:
         form = stamps.detect(samples, day_first=log.options.day_first)
         clock = stamps.localiser(form, log.options, log.name, 1, samples[0])
     elif kind == "printed":

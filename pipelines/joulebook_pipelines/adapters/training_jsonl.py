@@ -90,7 +90,7 @@ def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFr
     # "5/100": the step, and of how many.
     fields = [f.str.replace(r"^(\d+)/\d+$", "${1}") if q == "step" else f for q, f in zip(names, fields, strict=True)]
     frame = lines.filter(whole).select("line", "raw", *fields)
-    readable = frame.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in names]))
+    readable = frame.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in names if q != "epoch"]))
     odd = pl.concat([lines.filter(~whole), frame.join(readable, on="line", how="anti").select("line", "raw")])
     cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
     empty = pl.col("raw").str.contains(r"^\s*\{.*\}\s*$")

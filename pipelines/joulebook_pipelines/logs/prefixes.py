@@ -15,14 +15,14 @@ from pathlib import Path
 
 import polars as pl
 
-from joulebook_pipelines.logs import stamp_lines
+from joulebook_pipelines.logs import stamp_lines, stamps
 from joulebook_pipelines.logs.contract import Block, Head, Log, LogRefusedError
 from joulebook_pipelines.logs.text import head as head_of
 
 LINES, LEAST_SHARE = 200, 0.9
 """Lines that are looked at, and the share of them that must begin alike: a crash leaves a few that do not."""
 
-_ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_ISO = stamps.ISO
 _SYSLOG = r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?"
 _PREFIXES = (
     re.compile(rf"^{_ISO} (?:stdout|stderr) [FP] "),

@@ -14,13 +14,15 @@ from joulebook_pipelines.logs.contract import LogRefusedError, Options
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 FORMS = {
-    "iso": r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?(?:Z|[+-]\d\d:?\d\d|UTC|GMT)\b)?",
-    "date": rf"{_DAY},?\s+(?:{_MONTH}\s+\d{{1,2}}|\d{{1,2}}\s+{_MONTH}),?(?:\s+\d{{4}})?\s+\d{{1,2}}:\d\d:\d\d"
+    "iso": r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[AaPp][Mm]\b)?(?:\s?(?:Z|[+-]\d\d:?\d\d|UTC|GMT)\b)?",
+    "date": rf"{_DAY}[a-z]*,?\s+(?:{_MONTH}[a-z]*\s+\d{{1,2}}|\d{{1,2}}\s+{_MONTH}[a-z]*),?(?:\s+\d{{4}})?\s+\d{{1,2}}:\d\d:\d\d"
     r"(?:\s+[AP]M)?(?:\s+[A-Z]{1,5})?(?:\s+\d{4})?",
+    "slashed": stamps.SLASHED,
     "epoch": r"(?:1\d{12}|1\d{9}(?:\.\d{1,9})?)\b",
     "ts": rf"{_MONTH}\s+\d{{1,2}}\s+\d\d:\d\d:\d\d(?:\.\d{{1,6}})?(?=\s)",
 }
-"""What a collector writes: ``date -Is`` and the like, plain ``date``, ``date +%s``, ``ts`` of moreutils (which has no year)."""
+"""What a collector writes: ``date -Is`` and the like, plain ``date``, that of Windows, ``date +%s``, ``ts`` of moreutils (which has no
+year)."""
 
 _POLARS = {**FORMS, "ts": FORMS["ts"].removesuffix(r"(?=\s)") + r"\b"}
 """The same without a look ahead."""
@@ -44,7 +46,7 @@ class StampLines:
     pattern
         Groups: the stamp, the rest of its line.
     style
-        ``iso``, ``date``, ``epoch`` or ``ts``.
+        ``iso``, ``date``, ``slashed``, ``epoch`` or ``ts``.
     form
         As in :mod:`joulebook_pipelines.logs.stamps`.
     clock

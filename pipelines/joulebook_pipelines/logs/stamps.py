@@ -16,6 +16,15 @@ import polars as pl
 
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 
+HALF_DAY = r"(?:\s?[AaPp][Mm]\b)?"
+"""What a clock of twelve hours writes behind the time; a stamp that is read without it is half a day off."""
+
+ISO = rf"\d{{4}}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?{HALF_DAY}(?:Z|[+-]\d\d:?\d\d)?"
+"""How a line of text holds a whole stamp."""
+
+SLASHED = rf"\b\d{{1,2}}/\d{{1,2}}/\d{{4}} \d{{1,2}}:\d\d:\d\d{HALF_DAY}"
+"""The same as Windows writes it."""
+
 _TIME = r"[ T]\s*(\d{1,2}):(\d{2})(:(\d{2})([.,:]\d+)?)?(\s*[AaPp][Mm])?"
 _OFFSET = r"\s*(Z|[+-]\d{2}(?::?\d{2})?|UTC|GMT)?"
 _YMD = re.compile(rf"^(\d{{4}})([-/.])(\d{{1,2}})[-/.](\d{{1,2}})({_TIME})?{_OFFSET}$")

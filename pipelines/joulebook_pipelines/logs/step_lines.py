@@ -8,15 +8,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from joulebook_pipelines.logs import stamps
 from joulebook_pipelines.logs.contract import Head
 
 _NUMBER = r"([-+]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|nan|inf))"
 _MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_ISO = r"\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-_STAMP = rf"({_ISO})"
+_STAMP = rf"({stamps.ISO})"
 STAMP = (
-    rf"({_ISO}|\b\d\d?/\d\d?/\d{{4}} \d\d:\d\d:\d\d|\b\d\d/\d\d \d\d:\d\d:\d\d|\b{_MONTHS}\s+\d\d? \d\d:\d\d:\d\d"
-    r"|^[IWEF]\d{4} \d\d:\d\d:\d\d(?:\.\d+)?|^[\[(]?\d\d:\d\d:\d\d(?:[.,]\d+)?\b)"
+    rf"({stamps.ISO}|{stamps.SLASHED}|\b\d\d/\d\d \d\d:\d\d:\d\d|\b{_MONTHS}\s+\d\d? \d\d:\d\d:\d\d"
+    rf"|^[IWEF]\d{{4}} \d\d:\d\d:\d\d(?:\.\d+)?|^[\[(]?\d\d:\d\d:\d\d(?:[.,]\d+)?\b{stamps.HALF_DAY})"
 )
 """ISO; without a year as detectron2, syslog and glog write it; a time of day at the beginning of the line."""
 
@@ -114,7 +114,7 @@ FORMS = (
     Form("stamped",
         r"(?im)^\W{0,2}\d{4}-\d\d-\d\d[ T][\d:.,]+\S*\s.*(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}\d+\b.*\bloss\b\W{0,3}[\dni]", (
         ("end_utc", "time", STAMP), ("step", "step", r"(?i)(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}(\d+)"),
-        ("loss", "loss", rf"(?i)\bloss\b\W{{0,3}}?{_NUMBER}"),
+        ("epoch", "epoch", r"(?i)\bepochs?\b\W{0,3}(\d+)(?:[^.\d]|$)"), ("loss", "loss", rf"(?i)\bloss\b\W{{0,3}}?{_NUMBER}"),
         ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[_ ]rate)\b\W{{0,3}}?{_NUMBER}"),
     ), r"(?i)consumed samples|\b(?:val|valid|validation|eval|evaluation|test)\b|(?:val|eval|test)_loss|\bwatt|\{\""),
 )  # fmt: skip

@@ -9,6 +9,7 @@ NAMES = {
     "run_id": ("run", "run_id", "run_name", "experiment", "job", "job_id", "trial_id"),
     "step": ("step", "global_step", "iteration", "iter", "_step", "current_steps", "train/global_step", "trainer/global_step",
         "global_step/max_steps", "training_iteration"),
+    "epoch": ("epoch", "train/epoch", "trainer/epoch", "current_epoch"),
     "step_time_s": (
         "step_time_s", "step_time", "step_time (s)", "iteration_time_s", "time_per_step_s", "elapsed_s", "train/step_time_s",
         "time_this_iter_s",

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from joulebook_pipelines.logs import prefixes
+from joulebook_pipelines.logs import prefixes, stamps
 from joulebook_pipelines.logs.contract import Block, Head, Log
 from joulebook_pipelines.logs.meter_titles import meaning
 
 LINES, LEAST_SHARE = 200, 0.5
 """Lines that are looked at, and the share of them that must be messages with numbers: states and farewells stand between."""
 
-_STAMP = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?|1\d{9}(?:\.\d+)?|1\d{12}"
+_STAMP = rf"{stamps.ISO}|1\d{{9}}(?:\.\d+)?|1\d{{12}}"
 _LINE = re.compile(
     rf"^(?:\[?({_STAMP})\]?[:,]?\s+)?([A-Za-z][\w.:+-]*(?:/[\w.:+-]+)+)[:,]?\s+(\{{.*\}}|[+-]?\d+(?:\.\d+)?)\s*$"
 )

@@ -9,13 +9,23 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, clock_set, stamps, step_names, step_ranks, table
+from joulebook_pipelines.logs import (
+    cells,
+    clock_set,
+    stamps,
+    step_epochs,
+    step_names,
+    step_ranks,
+    step_repeats,
+    step_tokens,
+    table,
+)
 from joulebook_pipelines.logs.contract import Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
 ORIGIN = "training log"
 
-_NUMBERS = ("step", *step_names.VALUES, *step_names.REPORTED)
+_NUMBERS = ("step", "epoch", *step_names.VALUES, *step_names.REPORTED)
 
 _NUMBER = re.compile(r"^\d+(\.\d+)?$")
 
@@ -26,9 +36,6 @@ STEP_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 FALLS_OF_DURATIONS = 0.05
 """Share of lines before which a clock is not ahead: a restart sets it back once, durations are now longer, now shorter."""
-
-SURELY_CUMULATIVE = 5
-"""Token counts that rise by the same amount in this many steps in a row, from that amount on, count from the start."""
 
 
 def run_of(log: Log) -> str:
@@ -110,6 +117,7 @@ class Steps:
         self._told: list[pl.DataFrame] = []
         self._cumulative = False
         self._processes = 1
+        self._in_epoch = 0
         self._extra = self._stray = pl.DataFrame()
 
     def add(self, raw: pl.DataFrame) -> pl.DataFrame:
@@ -128,7 +136,7 @@ class Steps:
         numbers = raw.select("line", **{f.quantity: cells.plain_number(pl.col(f.column).fill_null("")) for f in fields})
         if "step" in numbers.columns:
             numbers = numbers.with_columns(pl.when(pl.col("step").abs() < 2**53).then("step"))
-        for field in (f for f in fields if f.header):
+        for field in (f for f in fields if f.header and f.quantity != "epoch"):
             bad = numbers[field.quantity].is_null() & (raw[field.column].fill_null("").str.strip_chars() != "")
             if bad.any():
                 why = cells.why_null(pl.col(field.column))
@@ -179,26 +187,10 @@ class Steps:
             told = _joined(told)
         else:
             told, self._stray = clock_set.split(told, "at")
+            told, self._in_epoch = step_epochs.numbered(told)
             told, self._extra, self._processes = step_ranks.once(told)
-        seen = pl.col("tokens_seen")
-        from_start = pl.when(pl.col("step") <= 1).then(seen)  # the first step is all that was seen
-        before = seen.forward_fill().shift(1).over("run_id")
-        of_step = pl.when(before.is_null()).then(from_start).when(seen >= before).then(seen - before)
-        since_s = (pl.col("at") - pl.col("at").shift(1).over("run_id")).dt.total_microseconds() / 1e6
-        told = told.with_columns(since_s=pl.when(since_s > 0).then(since_s))
-        told = told.with_columns(
-            pl.coalesce("tokens", of_step, pl.col("tokens_per_s") * pl.col("since_s")).alias("tokens")
-        )
-        risen = (pl.col("tokens") - pl.col("tokens").shift(1)).over("run_id")
-        even = told.filter(pl.col("tokens").is_not_null()).group_by("run_id").agg(
-            even=(risen.drop_nulls() == pl.col("tokens").first()).all() & (pl.len() >= SURELY_CUMULATIVE)
-        ).filter("even")  # fmt: skip
-        if even.is_empty():
-            return told
-        self._cumulative = True
-        counted = pl.col("run_id").is_in(even["run_id"].implode())
-        step = (pl.col("tokens") - pl.col("tokens").shift(1, fill_value=0.0)).over("run_id")
-        return told.with_columns(pl.when(counted).then(step).otherwise("tokens").alias("tokens"))
+        told, self._cumulative = step_tokens.of_steps(told)
+        return told
 
     def steps(self) -> pl.DataFrame:
         """Return the rows of ``steps``."""
@@ -243,15 +235,16 @@ class Steps:
             return pl.DataFrame()
         first = self.steps().group_by("run_id").agg(first=pl.coalesce("start_utc", "end_utc").min())
 
-        def total(name: str) -> pl.Expr:
-            return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum())
-
         batch = pl.col("batch_size").drop_nulls()
         runs = told.group_by("run_id", maintain_order=True).agg(
-            start_utc=pl.col("at").min(), end_utc=pl.col("at").max(), tokens=total("tokens"), samples=total("samples"),
+            start_utc=pl.col("at").min(), end_utc=pl.col("at").max(),
             batch_size=pl.when(batch.n_unique() == 1).then(batch.first()),
         )  # fmt: skip
-        return runs.join(first, on="run_id", how="left", maintain_order="left").select(
+        made = step_repeats.totals(told, ("tokens", "samples"))
+        runs = runs.join(first, on="run_id", how="left", maintain_order="left").join(
+            made, on="run_id", how="left", maintain_order="left"
+        )
+        return runs.select(
             "run_id", host=pl.lit(self._log.options.host), start_utc=pl.min_horizontal("first", "start_utc"), end_utc="end_utc",
             origin=pl.lit(ORIGIN), tokens="tokens", samples="samples", batch_size="batch_size", labels=pl.lit("{}"),
         )  # fmt: skip
@@ -280,13 +273,15 @@ class Steps:
             ))  # fmt: skip
         if self._stray.height:
             found.append(clock_set.finding(self._log.name, self._stray, "step", "at"))
+        if self._in_epoch:
+            found.append(step_epochs.finding(self._log.name, self._in_epoch))
         if self._processes > 1:
             found.append(step_ranks.told(self._log.name, self._processes))
         if self._cumulative:
             found.append(Finding(
                 "tokens-count-from-start", Severity.NOTE, self._log.name,
-                "The tokens rise by the same amount with every step: they were taken for a count from the start, and each step has "
-                "its rise.",
+                "The tokens rise with every step, by about as much as they begin with: they were taken for a count from the start, and "
+                "each step has its rise.",
             ))  # fmt: skip
         return tuple(found)
 
