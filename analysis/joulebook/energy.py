@@ -10,11 +10,13 @@ import polars as pl
 
 from joulebook import counters as counting
 from joulebook.energy_device import Kind, Rule, measure, measure_counter
-from joulebook.energy_sum import ENERGY_SCHEMA, GAPS_SCHEMA, PARTS_SCHEMA, Energy, combine
+from joulebook.energy_sum import ENERGY_SCHEMA, GAPS_SCHEMA, PARTS_SCHEMA, Energy, combine, floored
 from joulebook.schema import UTC
 from joulebook.totals import by_device
 
-__all__ = ["ENERGY_SCHEMA", "GAPS_SCHEMA", "PARTS_SCHEMA", "Energy", "Kind", "by_bin", "from_counter", "integrate"]
+__all__ = [
+    "ENERGY_SCHEMA", "GAPS_SCHEMA", "PARTS_SCHEMA", "Energy", "Kind", "by_bin", "floored", "from_counter", "integrate",
+]  # fmt: skip
 
 NEAR_EDGE_S = 3600.0
 """How far around a bin readings are looked at [s]: far more than the usual period of a log."""

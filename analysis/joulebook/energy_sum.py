@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -82,7 +82,41 @@ def combine(devices: list[DeviceEnergy], *, start_utc: datetime, end_utc: dateti
     energy = _estimate(top, "energy_j", "lo", "hi", "J")
     power = _estimate(top, "mean_power_w", "mean_lo", "mean_hi", "W")
     found = energy_findings.of(devices, start_utc=start_utc, length_s=length_s)
-    return Energy(energy, power, frame, _parts(devices), gaps, found)
+    whole = Energy(energy, power, frame, _parts(devices), gaps, found)
+    return floored(whole) if all(_consumes(d) for d in devices) else whole
+
+
+def _consumes(d: DeviceEnergy) -> bool:
+    """Tell whether a device has only drawn power, never given any back."""
+    ends = d.stretches.power_start_w, d.stretches.power_end_w
+    return all(float(w.min(initial=0.0)) >= 0.0 for w in ends)
+
+
+def floored(found: Energy) -> Energy:
+    """Return an energy of consumers whose intervals end at zero: what draws power never draws less than nothing.
+
+    Where the parts of an interval would take more than there is, as with few readings that jump, they are all cut in the
+    same proportion: what is left of them still adds up, in squares, to the interval.
+
+    Parameters
+    ----------
+    found
+        Energies that are not negative, of devices that give no power back.
+    """
+    below = (pl.col("lo") < 0) & (pl.col("energy_j") >= 0)
+    if not found.frame.select(below.any()).item():
+        return found
+    share = found.frame.filter(below).select("device", share=pl.col("energy_j") / (pl.col("energy_j") - pl.col("lo")))
+    frame = found.frame.with_columns(pl.when(below).then(0.0).otherwise(pl.col(c)).alias(c) for c in ("lo", "mean_lo"))
+    parts = found.parts.join(share, on="device", how="left", maintain_order="left").select(
+        "device", "part", lo=pl.col("lo") * pl.col("share").fill_null(1.0), hi="hi"
+    )
+    top = frame.row(0, named=True)
+    total, power = (
+        _estimate(top, "energy_j", "lo", "hi", "J"),
+        _estimate(top, "mean_power_w", "mean_lo", "mean_hi", "W"),
+    )
+    return replace(found, total=total, mean_power=power, frame=frame, parts=parts)
 
 
 def _estimate(row: dict[str, object], value: str, lo: str, hi: str, unit: str) -> Estimate:

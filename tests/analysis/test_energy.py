@@ -371,10 +371,11 @@ def test_parts_make_the_interval(some):
     got = integrate(power, first, last)
     if got.total.value is None:
         return
-    size = dict(got.parts.filter(device="").select("part", "hi").iter_rows())
-    u = math.sqrt(size["noise"] ** 2 + size["edges"] ** 2 + size["resolution"] ** 2 + size["aliasing"] ** 2)
-    assert got.total.lo == pytest.approx(got.total.value - u, rel=1e-9, abs=1e-6)
-    assert got.total.hi == pytest.approx(got.total.value + u + size["unknown time"], rel=1e-9, abs=1e-6)
+    down, up = (dict(got.parts.filter(device="").select("part", end).iter_rows()) for end in ("lo", "hi"))
+    below, above = (math.hypot(*(v for k, v in part.items() if k != "unknown time")) for part in (down, up))
+    assert got.total.lo == pytest.approx(got.total.value - below, rel=1e-9, abs=1e-6)
+    assert got.total.lo == pytest.approx(max(got.total.value - above, 0.0), rel=1e-9, abs=1e-6)
+    assert got.total.hi == pytest.approx(got.total.value + above + up["unknown time"], rel=1e-9, abs=1e-6)
 
 
 def test_interval_holds_the_truth_of_a_sampled_wandering_signal():
@@ -454,3 +455,21 @@ def test_a_trail_found_with_the_clock_moves_stamps_back():
     assert moved.total.lo <= 18_000.0 <= moved.total.hi
     declared = integrate(power, 20.0, 80.0, window_s=5.0, trail_s=9.0)
     assert declared.total.value == moved.total.value
+
+
+def test_an_energy_of_few_readings_that_jump_is_not_below_zero_and_its_parts_add_up():
+    power = frame([(t, w, d) for d in ("gpu:0", "gpu:1") for t, w in ((0, 10.0), (300, 900.0), (600, 5.0))])
+    result = integrate(power, 0.0, 600.0)
+    rows = {r["device"]: r for r in result.frame.iter_rows(named=True)}
+    for device in ("", "gpu:0", "gpu:1"):
+        row, parts = rows[device], result.parts.filter(pl.col("device") == device, pl.col("part") != "unknown time")
+        assert row["lo"] == row["mean_lo"] == 0.0
+        assert math.hypot(*parts["lo"]) == pytest.approx(row["energy_j"] - row["lo"])
+        assert math.hypot(*parts["hi"]) == pytest.approx(row["hi"] - row["energy_j"])
+        assert row["hi"] > 2 * row["energy_j"]
+    assert result.total.lo == 0.0
+
+
+def test_what_gives_power_back_may_have_an_energy_below_zero():
+    result = integrate(frame([(0, -100.0), (300, 900.0), (600, 5.0)]), 0.0, 600.0)
+    assert result.total.lo < 0.0

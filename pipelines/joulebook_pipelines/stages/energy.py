@@ -190,7 +190,7 @@ def _with_clock_error(
         + ((pl.col("mean_hi") - pl.col("mean_power_w")) ** 2 + (pl.col("above") / covered) ** 2).sqrt(),
     )
     part = pl.DataFrame({"device": result.frame["device"], "part": "alignment", "lo": below, "hi": above})
-    return replace(result, frame=widened.drop("below", "above"), parts=pl.concat([result.parts, part]))
+    return energy.floored(replace(result, frame=widened.drop("below", "above"), parts=pl.concat([result.parts, part])))
 
 
 def _of_run(whole: pl.DataFrame, run: Run, channels: pl.DataFrame) -> pl.DataFrame:
