@@ -170,11 +170,15 @@ def mean(
     found = cut or segments.find(series, idle_w=idle_w, cv_limit=cv_limit)
     stable = found.of("stable").filter(pl.col("n") >= MIN_READINGS)
     if not stable.height:
-        why = "; ".join(found.of("transient")["reason"].to_list()[:3]) or "no work in the log"
-        estimate = Estimate.refused(f"no stable segment of {MIN_READINGS} readings: {why}", unit="W", n=series.height)
+        most = found.of("stable")["n"].max()
+        why = segments.unsteady(found.frame) if most is None else f"the longest has {most}"
+        reason = f"no stable segment of {MIN_READINGS} readings: {why}"
+        estimate = Estimate.refused(reason, unit="W", n=series.height)
         empty = _one_level(stable, 0.0)
-        finding = Finding("no-baseline", Severity.WARNING, "run", f"No baseline: {estimate.reason}.")
-        return Baseline(estimate, empty, (*found.findings, finding))
+        if any(f.code == "no-stable-segment" for f in found.findings):
+            return Baseline(estimate, empty, found.findings)
+        text = f"No baseline: the stable segments have fewer than {MIN_READINGS} readings. Let the load run longer, or log more often."
+        return Baseline(estimate, empty, (*found.findings, Finding("no-baseline", Severity.WARNING, "run", text)))
     longest = stable.sort("n", descending=True)["mean_w"].item(0)
     windows = _one_level(stable, float(longest))
     findings = list(found.findings)

@@ -207,8 +207,29 @@ def find(
         mine = [_row(log, piece, scope) for piece in _pieces(log, (min_stable_s, cv_limit))]
         rows.extend(mine)
         if not any(row["kind"] == "stable" for row in mine):
-            text = "No stable segment: a baseline from this device would not be one. The rows say why."
+            text = (
+                f"No stretch of power is steady enough for a steady power: {unsteady(_frame(mine, power))}. Let the load run longer "
+                "at one level, or look for what moves its power."
+            )
             findings.append(Finding("no-stable-segment", Severity.WARNING, device, text))
+    return Segments(_frame(rows, power).sort("device", "start_utc", maintain_order=True), tuple(findings))
+
+
+def unsteady(frame: pl.DataFrame) -> str:
+    """Return why no segment is stable: the reason of the longest that is none.
+
+    Parameters
+    ----------
+    frame
+        Segments of one device.
+    """
+    others = frame.filter(pl.col("kind") == "transient").sort(pl.col("end_utc") - pl.col("start_utc"), descending=True)
+    if others.is_empty():
+        return "there is no work in the log"
+    reason = others["reason"][0].partition("; ")[0]
+    return reason if others.height == 1 else f"of {others.height} stretches the longest {reason}"
+
+
+def _frame(rows: list[dict[str, float | int | str | datetime | None]], power: pl.DataFrame) -> pl.DataFrame:
     stamp = power.schema["ts_utc"]
-    out = pl.DataFrame(rows, schema={k: stamp if k.endswith("_utc") else v for k, v in SCHEMA.items()}, orient="row")
-    return Segments(out.sort("device", "start_utc", maintain_order=True), tuple(findings))
+    return pl.DataFrame(rows, schema={k: stamp if k.endswith("_utc") else v for k, v in SCHEMA.items()}, orient="row")

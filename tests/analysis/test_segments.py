@@ -76,7 +76,11 @@ def test_unstable_stretches_keep_their_reason():
     found = segments.find(frame(rising))
     assert not found.of("stable").height
     assert all(found.of("transient")["reason"].str.len_chars() > 0)
-    assert [f.code for f in found.findings] == ["no-stable-segment"]
+    (told,) = found.findings
+    assert told.code == "no-stable-segment"
+    longest = found.of("transient").sort(pl.col("end_utc") - pl.col("start_utc")).row(-1, named=True)
+    assert longest["reason"].partition("; ")[0] in told.message
+    assert "Let the load run longer" in told.message
 
 
 def test_wild_power_is_not_stable():

@@ -66,10 +66,14 @@ def _clocks(source: Source, budget: Budget) -> list[Block]:
         made.append([r["clock"], r["status"], r["reference_clock"] or "", offset, drift, rest, r["reason"] or ""])
     columns = [
         Column("clock"), Column("status"), Column("against"), Column("runs ahead by", "s"), Column("drift", "10⁻⁶"),
-        Column("residual", "s"), Column("why"),
+        Column("scatter", "s"), Column("why"),
     ]  # fmt: skip
     table = Table(
-        columns, made, "Clocks: how far each runs ahead of the reference, by how much it drifts.", "table-clocks"
+        columns,
+        made,
+        "Clocks: how far each runs ahead of the reference, and by how much it drifts. Scatter is what is left of the edges once "
+        "they are moved; the interval also holds what the window of an instrument hides.",
+        "table-clocks",
     )
     return [*fit_pictures.alignments(source, budget), table]
 
