@@ -170,8 +170,8 @@ def mean(
     found = cut or segments.find(series, idle_w=idle_w, cv_limit=cv_limit)
     stable = found.of("stable").filter(pl.col("n") >= MIN_READINGS)
     if not stable.height:
-        most = found.of("stable")["n"].max()
-        why = segments.unsteady(found.frame) if most is None else f"the longest has {most}"
+        most = max(found.of("stable")["n"].to_list(), default=0)
+        why = f"the longest has {most}" if most else segments.unsteady(found.frame)
         reason = f"no stable segment of {MIN_READINGS} readings: {why}"
         estimate = Estimate.refused(reason, unit="W", n=series.height)
         empty = _one_level(stable, 0.0)

@@ -147,7 +147,7 @@ def notes(line: Line, frame: pl.DataFrame, subject: str) -> tuple[Finding, ...]:
         out.append(Finding(
             "calibration-outlier", Severity.WARNING, subject,
             f"The point at {row['reading_w']:.1f} W lies {row['residual_w']:+.1f} W off the line of the others and was "
-            "left out.",
+            "left out. Look at what the machine did then.",
             {"reading_w": row["reading_w"], "residual_w": row["residual_w"]},
         ))  # fmt: skip
     if line.extra_w > 0:

@@ -74,7 +74,8 @@ def _gaps(d: DeviceEnergy, start_utc: datetime, length_s: float) -> list[Finding
     many = "A gap" if seconds.size == 1 else f"{seconds.size} gaps, {seconds.sum():.6g} s together; the longest,"
     message = (
         f"{many} of {seconds[longest]:.6g} s from {place} is not bridged: its energy is not in the value and "
-        f"widens the interval upwards by its length times {d.peak_w or 0:.4g} W, the highest power seen."
+        f"widens the interval upwards by its length times {d.peak_w or 0:.4g} W, the highest power seen. Find out "
+        "what stopped the log there."
     )
     evidence = {
         "gaps": int(seconds.size), "seconds": float(seconds.sum()), "longest_s": float(seconds[longest]),
@@ -94,7 +95,7 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
     tolerance_s = max(STAMP_TOLERANCE_S, d.period_s or SHORT_RATIO * length_s)
     if covered_from > tolerance_s and d.first_s > 0:
         place = _text(start_utc, d.first_s)
-        message = f"The log starts {covered_from:.6g} s after the window, at {place}; the time before is open."
+        message = f"The log starts {covered_from:.6g} s after the window, at {place}; the time before is open. Start it earlier."
         found.append(Finding("log-starts-late", Severity.WARNING, d.device, message, {"seconds": covered_from}))
     short = length_s - covered_to
     if short <= tolerance_s or d.last_s >= length_s:
@@ -108,7 +109,7 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
         )
         found.append(Finding("device-lost", Severity.WARNING, d.device, message, evidence))
     else:
-        message = f"The log ends at {last}, {short:.6g} s before the window; the time after is open."
+        message = f"The log ends at {last}, {short:.6g} s before the window; the time after is open. Stop it later."
         found.append(Finding("log-ends-early", Severity.WARNING, d.device, message, evidence))
     return found
 
@@ -129,4 +130,4 @@ def _partial(devices: list[DeviceEnergy], length_s: float) -> list[Finding]:
     if ratio >= FULL_COVERAGE:
         return []
     message = f"Readings cover {100 * ratio:.3g} % of the window: the value is that part, the interval holds the rest."
-    return [Finding("partial-coverage", Severity.WARNING, "total", message, {"coverage_ratio": ratio})]
+    return [Finding("partial-coverage", Severity.WARNING, "all devices", message, {"coverage_ratio": ratio})]

@@ -149,7 +149,8 @@ def _same_scope(rows: pl.DataFrame, first: pl.DataFrame, subject: str) -> tuple[
         elif abs(ratio - 1) > AGREE_SHARE and not (one["lo"] <= r["hi"] and r["lo"] <= one["hi"]):
             out.append(Finding(
                 "sources-disagree", Severity.WARNING, subject,
-                f"{text} More than {AGREE_SHARE:.0%} apart and outside of both intervals.", evidence,
+                f"{text} More than {AGREE_SHARE:.0%} apart and outside of both intervals: compare what they cover and when. Logs of two "
+                "machines are told apart by their host in [[source]].", evidence,
             ))  # fmt: skip
     return others, out
 

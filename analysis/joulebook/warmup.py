@@ -111,7 +111,8 @@ def _refusal(reason: str, kind: Kind, frame: pl.DataFrame, n: int) -> Warmup:
     def none(unit: str) -> Estimate:
         return Estimate.refused(reason, unit=unit, n=n, method="steady state")
 
-    finding = Finding("no-steady-state", Severity.WARNING, "run", f"No steady state: {reason}.", {"kind": kind.value})
+    text = f"No steady state: {reason}. How long the warm-up lasts is not given; a longer run may show it."
+    finding = Finding("no-steady-state", Severity.WARNING, "run", text, {"kind": kind.value})
     return Warmup(kind, None, none("s"), none("W"), none("W/s"), reason, frame, (finding,))
 
 

@@ -392,7 +392,7 @@ def test_doubtful_number_carries_a_mark_to_its_finding():
     [
         ("gpu:0", {}, {"board"}),
         ("train-1 at node (run)", {}, {"node"}),
-        ("total", {"coverage_ratio": 0.97}, {"board"}),
+        ("all devices", {"coverage_ratio": 0.97}, {"board"}),
         ("a run", {}, {"board", "node"}),
         ("gpu:0", {"scope": "node"}, {"node"}),
     ],
