@@ -52,7 +52,7 @@ PROVED = {
     "ptdaemon": (7, 1),
     "ptdaemon-messages": (1, 0),
     "pyjoules": (2, 1),
-    "redfish": (5, 1),
+    "redfish": (7, 1),
     "rocm-smi": (11, 1),
     "run-table": (18, 4),
     "scalars-csv": (2, 1),

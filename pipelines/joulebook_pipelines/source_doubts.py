@@ -12,6 +12,8 @@ from joulebook.wording import counted
 from joulebook_pipelines.logs.contract import Channel
 
 WITHOUT_POWER, NO_SUCH_TIME, ZERO_DURATION = "device-without-power", "no-such-time", "zero-duration"
+SECOND = "several-under-one-time"
+_SECOND = ("second-under-one-stamp", "second-of-its-device")
 
 _POWER_COLUMN = re.compile(r"(?i)pow|pwr|watt|energy|consum|totec|leistung|\[\w?w\]|\(\w?w\)")
 """Titles of columns that hold power or energy."""
@@ -55,6 +57,7 @@ def about(
         *_unpowered(name, rejects, channels, powered, told),
         *_untimed(name, rejects, zone),
         *_momentary(name, rejects),
+        *_second(name, rejects),
     ]
 
 
@@ -122,6 +125,22 @@ def _untimed(name: str, rejects: pl.DataFrame, zone: str) -> list[Finding]:
         f"{counted(rows, 'row')} set aside: what stands{column} names no time (first line "
         f"{first['first_line']}: {str(first['raw'])[:60]!r}). What they measured is in no number.{zoned}",
         {"rows": rows, "line": first["first_line"], "raw": str(first["raw"])[:60]},
+    )]  # fmt: skip
+
+
+def _second(name: str, rejects: pl.DataFrame) -> list[Finding]:
+    mine = rejects.filter(
+        pl.col("rule").is_in(list(_SECOND)) & pl.col("raw").str.contains(r"\d") & pl.col("column_name").str.contains(_POWER_COLUMN.pattern)
+    ).sort("first_line")  # fmt: skip
+    if mine.is_empty():
+        return []
+    values, first = int(mine["n"].sum()), mine.row(0, named=True)
+    return [Finding(
+        SECOND, Severity.WARNING, name,
+        f"{counted(values, 'power')} set aside: under one time {first['device']} is read more than once (first line {first['first_line']}: "
+        f"{str(first['raw'])[:60]!r}). These are dumps of several machines in one file, or several sensors of one name. Give each machine "
+        "a file of its own, with its host in [[source]]; what was set aside is in no number.",
+        {"values": values, "line": first["first_line"]},
     )]  # fmt: skip
 
 

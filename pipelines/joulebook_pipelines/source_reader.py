@@ -20,9 +20,14 @@ from joulebook_pipelines.store import Store
 COARSE_SHARE = 0.05
 """From this share of equal stamps on, the logger is faster than its stamps; below, equal stamps are repeated lines."""
 
+FEWEST_OF_ANOTHER = 3
+"""Readings that differ from those of the same moment from which on they are of another log."""
+
 ABOVE_LIMIT = "above-power-limit"
 
-OF_ALL = frozenset({ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME, source_doubts.ZERO_DURATION})
+OF_ALL = frozenset({
+    ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME, source_doubts.ZERO_DURATION, source_doubts.SECOND,
+})  # fmt: skip
 """The findings that are made over all rows of a source, however often it grew."""
 
 Progress = Callable[[str, int], None]
@@ -198,7 +203,7 @@ def _order_findings(name: str, taken: Taken) -> list[Finding]:
         found.append(Finding(
             "duplicate-readings", Severity.WARNING, name,
             f"{counted(gone.height, 'reading')} with the stamp of an earlier line of the same device ({same} with the same values) "
-            f"set aside, first at line {int(gone['line'][0])}.", {"readings": gone.height, "same": same},
+            f"set aside, first at line {int(gone['line'][0])}.{_of_two_logs(gone)}", {"readings": gone.height, "same": same},
         ))  # fmt: skip
     kept = count.equal_stamps - gone.height
     coarse = count.equal_stamps > COARSE_SHARE * max(count.readings, 1)
@@ -209,6 +214,17 @@ def _order_findings(name: str, taken: Taken) -> list[Finding]:
             "stamps, so times are known to one stamp step only.", {"readings": kept},
         ))  # fmt: skip
     return found
+
+
+def _of_two_logs(gone: pl.DataFrame) -> str:
+    """Say what many stamps that come twice with other values mean."""
+    others = int((~gone["same"]).sum())
+    if others < FEWEST_OF_ANOTHER or others <= gone.height // 2:
+        return ""
+    return (
+        " Their values are others: two logs, perhaps of two machines, were put into one file. Give each a file of its own, with its "
+        "host in [[source]]."
+    )
 
 
 def _scope_findings(name: str, channels: dict[str, Channel]) -> list[Finding]:

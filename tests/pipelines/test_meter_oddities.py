@@ -195,3 +195,40 @@ def test_an_energy_that_does_not_move_is_told_by_the_power_beside_it(
     told = [c for c in ("energy_counter_j", "energy_j") if readings[c].null_count() == 0]
     assert told == [kept] * bool(kept)
     assert ("energies-not-read" in codes) is (not kept)
+
+
+def test_rows_of_separators_alone_hold_nothing(store: Store, tmp_path: Path) -> None:
+    text = "Time;Power (W);;\n" + "".join(f"13/03/2026 10:0{i}:00;40{i},5;;\n" for i in range(4)) + ";;;\n;;;\n"
+    readings, rejects, codes = taken(store, tmp_path, text)
+    assert readings["power_w"].to_list() == [400.5, 401.5, 402.5, 403.5]
+    assert rejects.height == 0
+    assert "no-such-time" not in codes
+
+
+def test_rows_of_another_date_format_are_rejected_and_the_others_kept(store: Store, tmp_path: Path) -> None:
+    text = "time,power_w\n" + "".join(f"2026-03-13 10:00:0{i},400\n" for i in range(3))
+    text += "".join(f"13.03.2026 10:00:0{i},400\n" for i in range(3, 6))
+    readings, rejects, codes = taken(store, tmp_path, text)
+    assert readings["line"].to_list() == [2, 3, 4]
+    assert set(rejects.filter(pl.col("rule") == "no-such-time")["raw"]) == {
+        f"13.03.2026 10:00:0{i}" for i in range(3, 6)
+    }
+    assert "no-such-time" in codes
+
+
+def test_stamps_that_a_spreadsheet_rounded_are_refused(store: Store, tmp_path: Path) -> None:
+    text = "time;power_w\n" + "".join(f"1,77E+12;40{i}\n" for i in range(4))
+    readings, _, codes = taken(store, tmp_path, text)
+    assert readings.height == 0
+    assert any("rounded by a spreadsheet" in c for c in codes)
+
+
+@pytest.mark.parametrize(("other", "told"), [(500, True), (400, False)])
+def test_two_logs_in_one_file_are_told(store: Store, tmp_path: Path, other: int, told: bool) -> None:
+    rows = "".join(f"2026-03-13T10:00:0{i}Z,{{}}\n" for i in range(5))
+    text = "time,power_w\n" + rows.format(*[400] * 5) + rows.format(*[other] * 5)
+    path = tmp_path / "meter.csv"
+    path.write_text(text)
+    (outcome,) = ingest.ingest((ingest.SourceFile(path, path.name, "meter", options=BERLIN),), store)
+    (found,) = (f.message for f in outcome.findings if f.code == "duplicate-readings")
+    assert ("of two machines" in found) == told

@@ -113,6 +113,18 @@ def test_readings_of_a_clock_that_was_not_set_are_set_aside_and_told(study_folde
         assert (source["readings"], source["rejects"], source["first_utc"].year) == (6, 2, 2026)
 
 
+def test_dumps_of_two_machines_in_one_file_are_told(study_folder, tmp_path):
+    dump = "2026-03-02T10:00:{s:02d}Z\n=== n1 ===\nPwr Consumption | 300 Watts | ok\n=== n2 ===\nPwr Consumption | 500 Watts | ok\n"
+    folder = study_folder({"bmc.txt": "".join(dump.format(s=10 * i) for i in range(3))})
+    source = SourceFile(folder / "bmc.txt", "bmc.txt", "node", None, Options(timezone="UTC"))
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        (outcome,) = ingest((source,), store)
+        assert store.table("readings")["power_w"].to_list() == [300.0] * 3
+    (told,) = (f for f in outcome.findings if f.code == "several-under-one-time")
+    assert told.evidence == {"values": 3, "line": 5}
+    assert "several machines" in told.message
+
+
 def test_phases_in_another_zone_than_the_power_are_told_with_the_hours(gpu_log, study_folder, tmp_path):
     log = gpu_log([(s, 0, "200.00 W") for s in range(60)])
     phases = "phase,start,end\ntrain,{0}T17:00:10,{0}T17:00:50\n".format("2026-03-03")

@@ -63,7 +63,7 @@ def _parse(log: Log) -> Iterator[Part]:
     yield Part(
         lines=text.count("\n") + (not text.endswith("\n")), readings=readings,
         rejects=pl.concat([rejects, table.whole_lines(odd, pl.col("rule"))]),
-        channels=_channels(frame, readings), findings=(*untimed_, *_findings(log, readings)),
+        channels=_channels(log, frame, readings), findings=(*untimed_, *_findings(log, readings)),
     )  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _readings(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     for (scope_, whole), mine in wide.with_columns(whole=pl.col("device") == "node").group_by(
         "scope", "whole", maintain_order=True
     ):
-        kept, gone = rules.judge(mine.select(*key, *present), str(scope_), never_zero=True if whole else None)
+        kept, gone = rules.judge(mine.select(*key, *present), str(scope_) or "node", never_zero=True if whole else None)
         told = gone.select("line", "device", "quantity", broken="rule").join(good, on=["line", "device", "quantity"])
         rejects.append(_rejects(told.with_columns(rule="broken")))
         frames.append(kept)
@@ -207,11 +207,11 @@ def _rejects(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select("line", "device", column_name="column", rule="rule", raw="raw")
 
 
-def _channels(frame: pl.DataFrame, readings: pl.DataFrame) -> tuple[Channel, ...]:
+def _channels(log: Log, frame: pl.DataFrame, readings: pl.DataFrame) -> tuple[Channel, ...]:
     scopes: dict[str, str] = {}
     for device, scope in frame.select("device", "scope").unique(maintain_order=True).iter_rows():
         if scopes.get(device, "part") == "part":
-            scopes[device] = scope
+            scopes[device] = scope or log.options.scope or ""
     counters = set(frame.filter(pl.col("quantity") == "energy_counter_j")["device"])
     return tuple(
         Channel(d, scopes[d], kind="counter" if d in counters else "instant")

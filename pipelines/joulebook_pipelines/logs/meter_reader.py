@@ -209,7 +209,9 @@ class Reader:
             damage.append(nul)
         ready = meter_form.prepared(block, found.dialect)
         split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
-        frame, odd = meter_form.plain_cells(split.frame), split.odd
+        # Spreadsheets write the separators of rows that hold nothing.
+        filled = pl.any_horizontal([pl.col(n).fill_null("").str.strip_chars(' "') != "" for n in found.dialect.names])
+        frame, odd = meter_form.plain_cells(split.frame.filter(filled)), split.odd
         if self.headers.foreign or (self.headers.title and self.headers.title.encode() in block.data):
             frame, others = self.headers.split(frame)
             damage.append(others)

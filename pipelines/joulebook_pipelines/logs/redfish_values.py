@@ -25,6 +25,9 @@ TIME_KEYS = (
 
 Reader = Callable[[Mapping[str, Any], str], Iterator["Value"]]
 
+_MACHINE = re.compile(r"(?i)\b(?:node|blade|sled|server)[\s_#-]*(\d+)\b")
+"""A machine of an enclosure, by its number."""
+
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -98,11 +101,16 @@ def _items(document: Mapping[str, Any], key: str) -> Iterator[tuple[int, Mapping
 
 
 def _controls(document: Mapping[str, Any], path: str) -> Iterator[Value]:
-    """Yield the power of the machine, and of parts that some vendors list beside it."""
+    """Yield the power of the machine, and of parts that some vendors list beside it; several numbered machines each have theirs."""
+    machines = {
+        i: m[1] for i, item in _items(document, "PowerControl") if (m := _MACHINE.search(str(item.get("Name"))))
+    }
     for i, item in _items(document, "PowerControl"):
         where = f"{path}[{i}]"
         device, scope = "node", "node"
-        if i:
+        if len(set(machines.values())) > 1 and i in machines:
+            device, scope = f"node:{machines[i]}", ""
+        elif i:
             name = f"{item.get('Name') or item.get('PhysicalContext') or item.get('MemberId') or i}"
             part = sensors.classify(name if "power" in name.lower() else f"{name} Power", "Watts")
             whole = part is None or part.device == "node"

@@ -50,7 +50,10 @@ _LIMIT = re.compile(r"\b(cap(ping)?|limit|budget)\b", re.IGNORECASE)
 _EXTREME = re.compile(r"\b(max|peak|min|threshold|capacity)", re.IGNORECASE)
 _PROCESSOR = re.compile(rf"\b(?:CPUs?|Proc(?:essor)?)(?:{_N})?(?=\D|$)", re.IGNORECASE)
 _MEMORY = re.compile(r"\b(?:DIMMs?|DRAM|Mem(?:ory)?)", re.IGNORECASE)
-_BOARD = re.compile(rf"\b(?:GPU|Accelerator|OAM)(?:{_N})?(?=\D|$)", re.IGNORECASE)
+_BOARD = re.compile(
+    rf"\b(?:GPU|Accelerator|OAM)s?(?:[\s_-]*(?:SXM|OAM|PCIe|Slot|Module|Board))?(?:{_N})?(?=\D|$)", re.IGNORECASE
+)
+_TOGETHER = re.compile(r"(?i)\b(?:total|all|sum)\b")
 _FAN = re.compile(
     r"\b(?:Sys(?:tem)?[\s_]?)?Fan(?:[\s_]?(?:Tray|Module|Tach|Speed))?[\s_\-#]*([0-9]+[A-Z]?\b)?", re.IGNORECASE
 )
@@ -130,7 +133,7 @@ def _power(name: str, plain: str, unit: str) -> Sensor:
 def _inner_power(name: str, plain: str, unit: str) -> Sensor:
     """Return the device whose power it is, behind the supplies."""
     processor, board = _PROCESSOR.search(plain), _BOARD.search(plain)
-    if board:
+    if board and not _TOGETHER.search(plain):
         number = board[1] or next(iter(re.findall(r"\d+$", plain)), "")
         return Sensor(_numbered("gpu", number), "board", "power_w", unit)
     if _MEMORY.search(plain):

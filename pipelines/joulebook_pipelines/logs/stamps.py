@@ -33,6 +33,7 @@ _COMPACT = re.compile(r"^(\d{8})[ T](\d{2}):(\d{2}):(\d{2})$")
 _CTIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2}\s+\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$")
 _OF_DAY = re.compile(r"^\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$")
 _NUMBER = re.compile(r"^\d+([.,]\d+)?$")
+_SCIENTIFIC = re.compile(r"^\d[.,]\d+[eE]\+?\d+$")
 
 EPOCH_2000_S = 946_684_800
 """Numbers from here on are taken for Unix time: no log is older, and no relative clock runs for thirty years."""
@@ -109,11 +110,16 @@ def detect(samples: Sequence[str], *, day_first: bool | None = None) -> StampFor
     if all(_COMPACT.match(t) for t in texts):
         return StampForm("%Y%m%d %H:%M:%S", aware=False)
     years = [m for t in texts if (m := _YMD.match(t))]
-    if len(years) * 2 > len(texts):
+    if years and len(years) * 2 >= len(texts):
         return _form([m.group(0) for m in years], years, f"%Y{years[0][2]}%m{years[0][2]}%d", groups=5)
     others = [m for t in texts if (m := _XXY.match(t))]
     if len(others) * 2 > len(texts):
         return _day_month_form(others, day_first)
+    if _SCIENTIFIC.match(texts[0]):
+        raise StampError(
+            f"the time stamp {texts[0]!r} was rounded by a spreadsheet: its seconds are lost; export the log again without opening "
+            "it in one"
+        )
     raise StampError(f"cannot read the time stamp {texts[0]!r}; name the time column with columns = {{ time = … }}")
 
 
