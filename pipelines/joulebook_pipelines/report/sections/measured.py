@@ -102,6 +102,8 @@ def _calibrations(source: Source, budget: Budget) -> list[Block]:
 def _segments(source: Source) -> list[Block]:
     rows = source.rows("segments")
     rows = rows.filter(pl.col("device") == "") if (rows["device"] == "").any() else rows
+    stalls = rows.filter(pl.col("kind") == "stall").height
+    rows = rows.filter(pl.col("kind") != "stall")
     if rows.is_empty():
         return []
     made = [
@@ -117,7 +119,8 @@ def _segments(source: Source) -> list[Block]:
         Column("run"), Column("boundary"), Column("device"), Column("kind"), Column("from", source.timezone),
         Column("to", source.timezone), Column("mean power", "W"), Column("CV"), Column("why"),
     ]  # fmt: skip
-    caption = f"Segments of the whole scopes.{_more(rows.height, 'segments')}"
+    left_out = f" Left out: {stalls} stalls, which the table segments has." if stalls else ""
+    caption = f"Segments of the whole scopes.{left_out}{_more(rows.height, 'segments')}"
     return [Table(columns, made, caption, "table-segments")]
 
 
