@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 from joulebook.schema import SUMMED_SCOPES
 from joulebook_pipelines import config_text
 
+_ADD = re.compile(r"add (\w+ = [^\n]+?)(?= \(| to )")
+"""How a refusal asks for a key of a source."""
 FILL_IN = "FILL IN"
 """Mark of the places that need an answer."""
 
@@ -108,7 +112,8 @@ def _source(record: Recognised) -> Iterator[str]:
     yield "[[source]]"
     yield f"path = {config_text.string(record.name)}   # {_plain(record.adapter or '')}"
     if record.reason and not record.needs_zone:  # the line of the zone names the file
-        yield f"# {_plain(record.reason)}"
+        asked = _asked(record.reason)
+        yield f"# {asked}   # {FILL_IN}: {_plain(record.reason)}" if asked else f"# {FILL_IN}: {_plain(record.reason)}"
     if record.needs_scope:
         yield f'# scope = "node"   # {FILL_IN}: what the meter covers, one of {", ".join(SUMMED_SCOPES)}'
         yield '# clock = "meter"   # if it stamps with its own clock, not with the host\'s'
@@ -119,6 +124,24 @@ def _unread(record: Recognised) -> Iterator[str]:
     yield "# [[source]]"
     yield f"# path = {config_text.string(record.name)}"
     yield '# adapter = "…"   # its format, where it is one that `joulebook formats` lists'
+
+
+def _asked(reason: str) -> str | None:
+    """Return the line that a refusal asks for, as TOML; ``None`` where it asks for none, or leaves its value open.
+
+    Examples
+    --------
+    >>> _asked("all powers are negative; add sign = -1 to this [[source]]")
+    'sign = -1'
+    >>> _asked("no date; add date = YYYY-MM-DD of the start to this [[source]]")
+    """
+    for line in _ADD.findall(reason):
+        try:
+            tomllib.loads(line)
+        except tomllib.TOMLDecodeError:
+            continue
+        return str(line)
+    return None
 
 
 def _plain(text: str) -> str:

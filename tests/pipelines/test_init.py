@@ -60,6 +60,18 @@ def test_says_why_a_file_is_not_read():
     assert '# not read: no adapter claims it\n# [[source]]\n# path = "notes.txt"\n' in text
 
 
+def test_what_a_refused_file_lacks_is_a_line_to_take_the_mark_from(tmp_path):
+    (tmp_path / "table.csv").write_text("x")
+    why = "table.csv:1: nothing says the unit of 'draw'; add units = { power_w = \"W\" } to this [[source]]"
+    text = init.draft(
+        tmp_path, [Recognised("table.csv", "run-table", why), Recognised("b.csv", "meter-csv", "broken: no cure")]
+    )
+    assert f'# units = {{ power_w = "W" }}   # FILL IN: {why}' in text
+    assert "# FILL IN: broken: no cure" in text
+    filled = text.replace("# units", "units")
+    assert tomllib.loads(filled)["source"][0]["units"] == {"power_w": "W"}
+
+
 def test_no_zone_is_asked_for_without_need():
     assert "timezone" not in init.draft(Path("x"), [Recognised("a.json", "scaphandre-json")])
 
