@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.logs import bare_rows, clues, packed, prefixes, text, topics
+from joulebook_pipelines.logs import bare_rows, clues, packed, prefixes, text, topics, wrapped
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
@@ -106,6 +106,9 @@ def _behind_prefix(head: Head, found: list[Adapter]) -> Adapter | None:
     """
     if any(a.name not in TABLES for a in found):
         return None
+    if (inner := wrapped.plain(head)) is not None:
+        with suppress(LogRefusedError):
+            return _through(adapter_for(inner), wrapped.lines)
     if not found and topics.find(head) and (table := _one_table(topics.plain(head), found)) is not None:
         return _through(table, topics.objects)
     if (prefix := prefixes.find(head)) is not None:

@@ -113,3 +113,20 @@ def test_a_message_with_its_own_time_keeps_it(tmp_path: Path) -> None:
     readings = _read(tmp_path, text)
     assert _means(readings) == {"plug7": 101.0}
     assert readings["ts_utc"].dt.second().to_list() == [0, 1, 2]
+
+
+def test_the_console_of_a_plug_is_read_and_its_states_are_no_missing_readings(tmp_path: Path) -> None:
+    text = "".join(
+        f'10:00:0{i}.123 MQT: tele/plug7/STATE = {{"Time":"2026-03-02T10:00:0{i}","Uptime":"1T00:00:00"}}\n'
+        f'10:00:0{i}.130 MQT: tele/plug7/SENSOR = {{"Time":"2026-03-02T10:00:0{i}","ENERGY":{{"Power":10{i},"Voltage":230}}}}\n'
+        for i in range(3)
+    )
+    readings = _read(tmp_path, text)
+    assert _means(readings) == {"plug7": 101.0}
+    assert readings["line"].to_list() == [2, 4, 6]
+    log, adapter = ingest.recognised(
+        ingest.SourceFile(tmp_path / "gpu.log", "gpu.log", "host", options=Options(timezone="UTC"))
+    )
+    parts = list(adapter.parse(log))
+    rejects = pl.concat([p.rejects for p in parts if p.rejects is not None])
+    assert rejects.select("line", "rule").rows() == [(i, "no-known-member") for i in (1, 3, 5)]

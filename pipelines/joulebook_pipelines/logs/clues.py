@@ -13,9 +13,11 @@ ROWS = 200
 
 _TIMES = {"time", "clock", "date", "start", "end", "relative"}
 _MEASURED = {"power_w", "energy_j"}
-_WATTS = re.compile(r"(?i)(?<![\w.])\d+(?:[.,]\d+)?\s*(?:mW|kW|W|watts?|Joules?|kWh|Wh)\b")
+_WATTS = re.compile(
+    r"(?i)(?<![\w.])\d+(?:[.,]\d+)?\s*(?:mW|kW|W|watts?|Joules?|kWh|Wh)\b|[(\[](?:mW|kW|W|kWh|Wh|J)[)\]]"
+)
 _CARBON = re.compile(r"(?i)co2|carbon|emission")
-_KEYED = re.compile(r"(?i)\b(?:power|energy|watts?|consumption)\b")
+_KEYED = re.compile(r"(?i)(?<![a-z])(?:power|energy|watts?|consumption)(?![a-z])")
 
 _COUNTED = re.compile(r"(?i)(?:^|[/_ ])(?:epochs?|steps?|iter(?:ation)?s?|timesteps|episodes?|totalenvinteracts)$")
 _LEARNED = re.compile(r"(?i)loss|(?:^|[/_ ])(?:ep_)?rew(?:ard)?(?:_|$)|return|epret|accuracy|mAP")

@@ -57,13 +57,27 @@ def parts(log: Log, batches: Iterator[Columns], why_nothing: str, odd_rule: str)
     found = meter_table.settle(log, written, layout, _frame(begin, names, written), ".")
     reader = meter_reader.Reader(log, found, meter_checks.of(log.name, layout))
     yield Part(channels=reader.named(), findings=found.findings)
-    for columns, odd, lines in itertools.chain([first], batches):
+    read = [*(f.column for f in layout.fields), *([layout.value] if layout.value else [])]
+    told = {names[written.names.index(c)] for c in read}
+    for all_columns, odd, lines in itertools.chain([first], batches):
         bad = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
-        rejects = table.whole_lines(bad, odd_rule)
+        columns, silent = _speaking(all_columns, told)
+        rejects = pl.concat([table.whole_lines(bad, odd_rule), table.whole_lines(silent, "no-known-member")])
         for at in range(0, max(columns.height, 1), CHUNK):
             frame = _frame(columns.slice(at, CHUNK), names, written)
             yield reader.rows(frame, rejects if at == 0 else table.no_rejects(), lines if at == 0 else 0)
     yield Part(findings=reader.afterwards())
+
+
+def _speaking(columns: pl.DataFrame, told: set[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the records that have one of the members that are read, and ``line, raw`` of the others: they tell of something else."""
+    known = [pl.col(n).is_not_null() for n in columns.columns if n in told]
+    speaks = columns.select(_speaks=pl.any_horizontal(known) if known else pl.lit(value=False))["_speaks"]
+    if speaks.all():
+        return columns, pl.DataFrame(schema={"line": pl.Int64, "raw": pl.String})
+    cells = [pl.concat_str(pl.lit(f"{n}: "), n) for n in columns.columns if n != "line"]
+    raw = pl.concat_str(cells, separator=", ", ignore_nulls=True)
+    return columns.filter(speaks), columns.filter(~speaks).select("line", raw=raw)
 
 
 def _with_units_beside(

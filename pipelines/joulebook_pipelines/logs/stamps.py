@@ -30,7 +30,7 @@ _OFFSET = r"\s*(Z|[+-]\d{2}(?::?\d{2})?|UTC|GMT)?"
 _YMD = re.compile(rf"^(\d{{4}})([-/.])(\d{{1,2}})[-/.](\d{{1,2}})({_TIME})?{_OFFSET}$")
 _XXY = re.compile(rf"^(\d{{1,2}})([-/.])(\d{{1,2}})[-/.](\d{{4}}|\d{{2}})({_TIME})?{_OFFSET}$")
 _COMPACT = re.compile(r"^(\d{8})[ T](\d{2}):(\d{2}):(\d{2})$")
-_CTIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2}\s+\d{1,2} \d{2}:\d{2}:\d{2} \d{4}$")
+_CTIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2}\s+\d{1,2} \d{2}:\d{2}:\d{2}( UTC| GMT)? \d{4}$")
 _OF_DAY = re.compile(r"^\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$")
 _NUMBER = re.compile(r"^\d+([.,]\d+)?$")
 _SCIENTIFIC = re.compile(r"^\d[.,]\d+[eE]\+?\d+$")
@@ -106,7 +106,8 @@ def detect(samples: Sequence[str], *, day_first: bool | None = None) -> StampFor
     if all(_NUMBER.match(t) for t in texts):
         return _number_form([float(t.replace(",", ".")) for t in texts])
     if all(_CTIME.match(t) for t in texts):
-        return StampForm("%a %b %e %H:%M:%S %Y", aware=False)
+        zone = _zone_of_all([m[1] or "" for t in texts if (m := _CTIME.match(t))])
+        return StampForm(f"%a %b %e %H:%M:%S{zone} %Y", aware=bool(zone))
     if all(_COMPACT.match(t) for t in texts):
         return StampForm("%Y%m%d %H:%M:%S", aware=False)
     years = [m for t in texts if (m := _YMD.match(t))]
@@ -126,6 +127,19 @@ def detect(samples: Sequence[str], *, day_first: bool | None = None) -> StampFor
 def is_time_of_day(text: str) -> bool:
     """Tell whether a stamp is a time without a date."""
     return bool(_OF_DAY.match(text.strip()))
+
+
+def _zone_of_all(zones: Sequence[str]) -> str:
+    """Return the zone that all stamps name, ``""`` where they name none.
+
+    Raises
+    ------
+    StampError
+        Some name one and some do not.
+    """
+    if len(set(zones)) > 1:
+        raise StampError("some time stamps name a zone and others do not; give the file in one form")
+    return zones[0]
 
 
 def _number_form(values: list[float]) -> StampForm:

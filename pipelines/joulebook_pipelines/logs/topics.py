@@ -19,8 +19,11 @@ LINES, LEAST_SHARE = 200, 0.5
 """Lines that are looked at, and the share of them that must be messages with numbers: states and farewells stand between."""
 
 _STAMP = rf"{stamps.ISO}|1\d{{9}}(?:\.\d+)?|1\d{{12}}"
+_CONSOLE = r"(?:\d\d:\d\d:\d\d(?:\.\d+)?(?:-\d+(?:/\d+)?)? (?:MQT|RSL): )?"
+"""What Tasmota's console has in front: a time of day; the message has the whole one."""
+
 _LINE = re.compile(
-    rf"^(?:\[?({_STAMP})\]?[:,]?\s+)?([A-Za-z][\w.:+-]*(?:/[\w.:+-]+)+)[:,]?\s+(\{{.*\}}|[+-]?\d+(?:\.\d+)?)\s*$"
+    rf"^(?:\[?({_STAMP})\]?[:,]?\s+)?{_CONSOLE}([A-Za-z][\w.:+-]*(?:/[\w.:+-]+)+)[:,]?\s+(?:=\s)?(\{{.*\}}|[+-]?\d+(?:\.\d+)?)\s*$"
 )
 _COMMON = frozenset({
     "tele", "stat", "cmnd", "sensor", "state", "status", "zigbee2mqtt", "shellies", "relay", "emeter", "switch:0", "events", "rpc",
