@@ -17,7 +17,7 @@ import pytest
 from joulebook import schema
 from joulebook_pipelines import report, shown
 from joulebook_pipelines.report import blocks, footnotes
-from joulebook_pipelines.report.sections import advice, sureness
+from joulebook_pipelines.report.sections import advice, energy_split, findings, sureness
 from joulebook_pipelines.report.source import Source
 
 T0 = datetime(2026, 11, 2, 1, 0, tzinfo=UTC)
@@ -420,6 +420,41 @@ def test_cards_processors_and_memory_are_told_side_by_side(tmp_path):
     assert "board 1.00; package 0.200; dram 0.0500; the whole: 1.250 kWh" in drawn
     assert "hatched the" not in drawn
     assert "in grey what" not in drawn
+
+
+def test_power_of_phases_stands_in_the_unit_of_its_column():
+    """Kilowatts under a title that says watts would be a thousand times too little."""
+    tables = full_tables()
+    tables["results"] += [
+        result("phase_power_w", 46_250.0, "board", phase="forward"),
+        result("phase_power_w", 900.0, "board", phase="backward"),
+    ]
+    table = energy_split._phases(Source(FakeStore(tables, SETTINGS)))
+    column = next(i for i, c in enumerate(table.columns) if c.title == "mean power")
+    shown_w = {row[2]: row[column] for row in table.rows if row[1] == "board"}
+    assert table.columns[column].unit == "kW"
+    assert (shown_w["forward"].plain, shown_w["backward"].plain) == ("46.250 kW", "0.90000 kW")
+
+
+def test_a_file_is_named_once_where_the_message_begins_with_it():
+    tables = full_tables()
+    told = [("a.csv", "a.csv: is empty"), ("b.csv", "b.csv:7: is odd"), ("c.csv", "Odd.")]
+    tables["findings"] = [
+        {"run_id": "", "stage": "ingest", "code": f"source-{i}", "severity": "error", "subject": s, "message": m, "evidence": "{}"}
+        for i, (s, m) in enumerate(told)
+    ]  # fmt: skip
+    source = Source(FakeStore(tables, SETTINGS))
+    text = " | ".join(str(i) for b in findings.blocks(source, source.footnotes.groups) for i in getattr(b, "items", ()))
+    assert [re.sub("<[^>]+>", "", t) for t in text.split(" | ")] == [
+        "a.csv: is empty",
+        "b.csv:7: is odd",
+        "c.csv: Odd.",
+    ]
+
+
+def test_a_refused_phase_is_no_doubt_about_files():
+    assert footnotes.topic("phase-refused", "phases") == "other"
+    assert footnotes.topic("source-refused", "recognise") == "sources"
 
 
 def test_least_sure_is_the_part_of_a_shared_machine_not_the_whole():

@@ -76,7 +76,7 @@ TOPICS = (
             "sign-",
         ),
     ),
-    ("sources", ("source", "file", "format", "adapter", "empty", "column", "header", "tracker", "nul-bytes", "fused")),
+    ("sources", ("source", "file", "format", "adapter", "empty", "column", "header", "tracker", "nul-bytes")),
 )
 """Words in a finding's code that tell which check it belongs to, first match wins."""
 _STAGES = {
@@ -146,7 +146,7 @@ class Footnotes:
 
     def _scopes(self, subject: str, proof: Mapping[str, Any]) -> frozenset[str]:
         """Return the boundaries that a finding is about: what it says itself, else those of the device it names."""
-        said = proof.get("scope") or next((m for m in _AT.findall(subject) if m in SCOPES), None)
+        said = proof.get("scope") or next((m for m in (subject, *_AT.findall(subject)) if m in SCOPES), None)
         return frozenset({said}) if said else self.devices.get(subject, frozenset())
 
 

@@ -20,6 +20,7 @@ from joulebook_pipelines.report.source import Source
 _SITE = "known of the machines, not of the site: its energy is theirs times the PUE"
 _OF_BOARDS = ("mfu_ratio", "tdp_ratio")
 _BOARDS = "about the accelerators: see the board"
+_PERCENT = shown.Unit("%", 0.01)
 DRAWN = 4
 """Runs whose bars are drawn; of more only the first is, as a sample, beside the table."""
 SHORT = 12
@@ -140,14 +141,18 @@ def _phases(source: Source) -> Table | None:
         for r in _rows(source, pl.col("phase") != "", pl.col("device") == "").iter_rows(named=True)
     }
     unit = shown.unit_for("energy_j", rows["value"].to_list())
+    power = shown.unit_of("phase_power_w", [r for r in others.values() if r["metric"] == "phase_power_w"])
     made = []
     for r in rows.head(ROWS_SHOWN).iter_rows(named=True):
         key = (r["run_id"], r["scope"], r["phase"])
-        rest = [cell(source, others.get((*key, m))) for m in ("phase_share_ratio", "phase_power_w")]
+        rest = [
+            cell(source, others.get((*key, m)), u)
+            for m, u in (("phase_share_ratio", _PERCENT), ("phase_power_w", power))
+        ]
         made.append([r["run_id"], r["scope"], r["phase"], cell(source, r, unit), *rest])
     columns = [
         Column("run"), Column("boundary"), Column("phase"), Column("energy", unit.name), Column("share", "%"),
-        Column("mean power", "W"),
+        Column("mean power", power.name),
     ]  # fmt: skip
     return Table(columns, made, f"Energy of the phases.{_more(rows.height)}", "table-phases")
 

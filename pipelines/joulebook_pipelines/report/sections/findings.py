@@ -60,7 +60,10 @@ def _one(finding: dict[str, Any], paths: dict[int, str]) -> Markup:
         where.append(f"line {_value(lines)}")
     touched = ", ".join(str(proof[k]) for k in ("scope", "metric") if proof.get(k))
     rest = [_named(k, v) for k, v in proof.items() if k not in {"lines", "line", "first_line", "scope", "metric"}]
-    text = Markup("<b>{}</b>: {}").format(_about(finding), finding["message"])
+    about = _about(finding)
+    # a message that names a place in a file begins with that file
+    said = finding["message"].removeprefix(about).removeprefix(": ")
+    text = Markup("<b>{}</b>{}{}").format(about, "" if said.startswith(":") else ": ", said)
     tail = " · ".join(p for p in (" ".join(where), touched, ", ".join(rest[:_PROOFS])) if p)
     return text + (Markup(' <span class="proof">{}</span>').format(tail) if tail else Markup(""))
 
