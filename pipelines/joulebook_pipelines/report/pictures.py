@@ -96,10 +96,12 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
     phases = _phases(source, run) if run else None
     idle = source.result(name, source.widest(name) or "", "idle_power_w") if run else None
     events = None if run else _starts(source)
+    gaps = _gaps(power)
     what = f"run {name}" if run else "the study"
     words = (
         f"Power of {what} over time",
         f"Power of {what}. Lines are means, the band around them reaches from the least to the greatest reading. "
+        + ("Hatched is time without readings. " if gaps is not None else "")
         + (_strips(segments, phases) if run else "Marks are starts of runs. ")
         + (_neighbours(source, name, scopes) if run else "")
         + f"Time of {source.timezone}.",
@@ -108,7 +110,7 @@ def _timeline(source: Source, budget: Budget, scopes: list[str], run: dict[str, 
     return draw(
         budget,
         lambda ax: plots.timeline(
-            power, segments=segments, phases=phases, idle_w=idle["value"] if idle else None, gaps=_gaps(power),
+            power, segments=segments, phases=phases, idle_w=idle["value"] if idle else None, gaps=gaps,
             events=events, timezone=source.timezone, ax=ax,
         ),
         slug("time", name or "study"), words, (8.2, 3.0),
