@@ -104,4 +104,5 @@ def _used(studies: Sequence[StudyWeek]) -> Markup:
         costs = [s.cost for s in priced if s.history.currency == currency]
         sums.append(words.total("cost", words.add(costs), currency))
     runs, count = sum(s.runs for s in studies), words.count(len(studies), "study", "studies")
-    return Markup("{} of {}: {}.").format(words.count(runs, "run"), count, Markup(", ").join(map(copyable, sums)))
+    told = Markup(", ").join(map(copyable, sums))
+    return Markup("{} of {}, each at its widest measured boundary: {}.").format(words.count(runs, "run"), count, told)
