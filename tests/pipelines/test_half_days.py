@@ -17,11 +17,26 @@ READINGS = {
     "in text": (None, "{t:%m/%d/%Y %I:%M:%S %p} GPU 0: 100.0 W"),
     "before rows": ("[2026-03-13 11:59:40 PM] index, power.draw [W]", "[{t:%Y-%m-%d %I:%M:%S %p}] 0, 100.00 W"),
     "in a table": ("Time,Power (W)", "{t:%m/%d/%Y %I:%M:%S %p},100"),
+    "JavaScript": ("Time,Power (W)", '"{t:%m/%d/%Y, %I:%M:%S %p}",100'),
+    "Chinese": ("时间,功率(W)", "{t:%Y/%m/%d} {half_zh} {t:%I:%M:%S},100"),
+    "Chinese, behind": ("时间,功率(W)", "{t:%Y}年{t:%m}月{t:%d}日 {t:%I:%M:%S} {half_zh},100"),
+    "Korean": ("time,power_w", "{t:%Y-%m-%d} {half_ko} {t:%I:%M:%S},100"),
+    "Spanish": ("Fecha;Potencia (W)", "{t:%d/%m/%Y %I:%M:%S} {half_es};100"),
 }
 STEPS = {
     "slashed": "{t:%m/%d/%Y %I:%M:%S %p} step {i} loss: 2.5",
     "ISO": "{t:%Y-%m-%d %I:%M:%S %p} step {i} loss: 2.5",
 }
+
+
+def written(row, t):
+    late = t.hour >= 12
+    return row.format(
+        t=t,
+        half_zh="下午" if late else "上午",
+        half_ko="오후" if late else "오전",
+        half_es="p. m." if late else "a. m.",
+    )
 
 
 def taken(tmp_path, text, table):
@@ -37,7 +52,7 @@ def taken(tmp_path, text, table):
 @pytest.mark.parametrize("where", READINGS)
 def test_readings_over_midnight(tmp_path, where):
     head, row = READINGS[where]
-    lines = [*([head] if head else []), *(row.format(t=t) for t in STAMPS)]
+    lines = [*([head] if head else []), *(written(row, t) for t in STAMPS)]
     found = taken(tmp_path, "\n".join(lines) + "\n", "readings")
     assert found.sort("line")["ts_utc"].to_list() == STAMPS
     assert found["power_w"].to_list() == [100.0] * 4

@@ -197,6 +197,15 @@ def test_an_energy_that_does_not_move_is_told_by_the_power_beside_it(
     assert ("energies-not-read" in codes) is (not kept)
 
 
+def test_the_unit_may_stand_beside_each_power(store: Store, tmp_path: Path) -> None:
+    text = "time,power,unit\n" + "".join(
+        f"2026-03-13T10:00:0{i}Z,{p}\n" for i, p in enumerate(["0.4,kW", "410,W", "0.42,kW", "430000,mW"])
+    )
+    readings, rejects, _ = taken(store, tmp_path, text)
+    assert readings["power_w"].to_list() == pytest.approx([400.0, 410.0, 420.0, 430.0])
+    assert rejects.height == 0
+
+
 def test_rows_of_separators_alone_hold_nothing(store: Store, tmp_path: Path) -> None:
     text = "Time;Power (W);;\n" + "".join(f"13/03/2026 10:0{i}:00;40{i},5;;\n" for i in range(4)) + ";;;\n;;;\n"
     readings, rejects, codes = taken(store, tmp_path, text)

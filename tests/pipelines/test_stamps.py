@@ -74,3 +74,19 @@ def test_the_two_passes_are_told_apart_across_blocks_too():
 
 def test_the_hour_that_never_was_is_null():
     assert _utc(["2026-03-29 02:30:00"], "Europe/Berlin") == [None]
+
+
+def test_digits_alone_are_date_and_time_where_all_of_them_are():
+    found = _utc(["20261102235959", "20261103000001"], "UTC")
+    assert found == [
+        dt.datetime(2026, 11, 2, 23, 59, 59, tzinfo=dt.UTC),
+        dt.datetime(2026, 11, 3, 0, 0, 1, tzinfo=dt.UTC),
+    ]
+    # The second has no such minute, so these are numbers.
+    assert stamps.detect(["20261102235959", "20261102236000"]).pattern == "relative"
+
+
+def test_a_zone_inside_of_what_date_prints_is_heard():
+    assert _utc(["Mon Nov  2 09:01:17 UTC 2026"]) == [dt.datetime(2026, 11, 2, 9, 1, 17, tzinfo=dt.UTC)]
+    with pytest.raises(stamps.StampError, match="others do not"):
+        stamps.detect(["Mon Nov  2 09:01:17 UTC 2026", "Mon Nov  2 09:01:18 2026"])

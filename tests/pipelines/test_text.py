@@ -85,6 +85,15 @@ def test_colours_and_clearings_of_a_terminal_are_no_part_of_a_line(tmp_path, enc
     assert list(text.head(path, path.name).lines) == expected
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_files_that_were_put_one_behind_the_other_each_begin_with_a_mark(tmp_path, encoding):
+    path = tmp_path / "log.csv"
+    path.write_bytes(("\ufefftime,power\n1,2\n" * 3).encode(encoding))
+    for size in (12, 1 << 20):
+        assert [line for _, line in _lines(_read(path, size))] == ["time,power", "1,2"] * 3
+    assert list(text.head(path, path.name).lines)[:-1] == ["time,power", "1,2"] * 3
+
+
 def test_a_jump_to_a_place_of_the_screen_stays_as_what_follows_it_is_of_another_line(tmp_path):
     path = tmp_path / "log.txt"
     path.write_bytes(b"power 71 W\x1b[5;12H250 W\n")

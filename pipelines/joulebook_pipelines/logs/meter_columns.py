@@ -121,6 +121,13 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
             Meaning("quantity", "energy_j", counts="interval") if t in _USAGE else m
             for t, m in zip(bare, found, strict=True)
         ]
+    measured = [i for i, m in enumerate(found) if m.role == "quantity"]
+    if len(measured) == 1 and found[measured[0]].quantity == "power_w" and not found[measured[0]].unit:
+        # The unit stands beside each power, and may change from row to row.
+        found = [
+            Meaning("value") if i in measured and any(m.role == "unit" for m in found) else m
+            for i, m in enumerate(found)
+        ]
     bounds = {"start": bare.index("start"), "end": bare.index("end")} if {"start", "end"} <= set(bare) else {}
     for role, at in bounds.items():
         found[at] = Meaning(role)

@@ -38,6 +38,13 @@ _DASHES = r"^(\d{4}[-./]\d{2}[-./]\d{2})[_-](\d{2})[:_-](\d{2})[:_-](\d{2})([.,]
 _HOUR = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4}) (\d{1,2})$"
 """A day and the number of its hour, as utilities write them."""
 
+_SIGNED = r"^(\d{4})\s*[年년]\s*(\d{1,2})\s*[月월]\s*(\d{1,2})\s*[日일]\s*"
+_HALVES = ((r"上午|午前|오전|\b[aA]\.\s?[mM]\.?", "AM"), (r"下午|午後|오후|\b[pP]\.\s?[mM]\.?", "PM"))
+"""Halves of the day in Chinese, Japanese and Korean, and with points as Spanish writes them."""
+
+_COMMA = r"^(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}),\s*"
+"""What JavaScript writes behind a date."""
+
 _FEW = 2_000
 """Stamps that are looked at for a spelling: a log keeps to one."""
 
@@ -51,9 +58,12 @@ def plain(text: pl.Series) -> pl.Series:
     ['2026-03-15 10:00:00', '2026-03-05 10:00:00 PM', '2026-03-02 10:00:00+01:00']
     >>> plain(pl.Series(["Tue, 05 Mar 2024 10:00:00 +0100", "5.3.2024 10.00.07"])).to_list()
     ['2024-03-05 10:00:00 +0100', '5.3.2024 10:00:07']
+    >>> plain(pl.Series(["2026/3/13 下午 10:00:07", "13/03/2026 10:00:07 p. m.", "3/13/2026, 9:00:07 AM"])).to_list()
+    ['2026/3/13 10:00:07 PM', '13/03/2026 10:00:07 PM', '3/13/2026 9:00:07 AM']
     >>> plain(pl.Series(["20240305T100000Z"])).to_list()
     ['2024-03-05 10:00:00Z']
     """
+    text = _western(text)
     few = text.head(_FEW)
     if few.str.contains(MONTH).any():
         text = text.str.replace(MONTH, "${1}-${2}-01")
@@ -67,6 +77,19 @@ def plain(text: pl.Series) -> pl.Series:
             # The point's clock may have no seconds.
             text = text.str.replace(pattern, told).str.strip_suffix(":")
     return _without_words(text) if few.str.contains(_WORDS).any() else text
+
+
+def _western(text: pl.Series) -> pl.Series:
+    """Return stamps with the half of the day as AM or PM behind the time, dashes between the parts of a date, and no comma behind it."""
+    few = text.head(_FEW)
+    if few.str.contains(_SIGNED).any():
+        text = text.str.replace(_SIGNED, "${1}-${2}-${3} ").str.replace_all(r"\s+", " ")
+    # A log that begins in the morning goes on in the afternoon.
+    if few.str.contains("|".join(p for p, _ in _HALVES)).any():
+        for pattern, half in _HALVES:
+            before = rf"^(.*?)\s*(?:{pattern})\s*(\d{{1,2}}:.*)$"
+            text = text.str.replace(before, f"${{1}} ${{2}} {half}").str.replace(rf"\s*(?:{pattern})\s*$", f" {half}")
+    return text.str.replace(_COMMA, "${1} ") if few.str.contains(_COMMA).any() else text
 
 
 def _without_words(text: pl.Series) -> pl.Series:

@@ -33,6 +33,9 @@ _COMPACT = re.compile(r"^(\d{8})[ T](\d{2}):(\d{2}):(\d{2})$")
 _CTIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2}\s+\d{1,2} \d{2}:\d{2}:\d{2}( UTC| GMT)? \d{4}$")
 _OF_DAY = re.compile(r"^\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$")
 _NUMBER = re.compile(r"^\d+([.,]\d+)?$")
+_DIGITS = re.compile(r"^20\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d$")
+"""Date and time of day as digits alone: nanoseconds since a start may look so here and there, not in every line."""
+
 _SCIENTIFIC = re.compile(r"^\d[.,]\d+[eE]\+?\d+$")
 
 EPOCH_2000_S = 946_684_800
@@ -103,6 +106,8 @@ def detect(samples: Sequence[str], *, day_first: bool | None = None) -> StampFor
     texts = [s.strip() for s in samples if s.strip()]
     if not texts:
         raise StampError("there is no time stamp to read")
+    if all(_DIGITS.match(t) for t in texts):
+        return StampForm("%Y%m%d%H%M%S", aware=False)
     if all(_NUMBER.match(t) for t in texts):
         return _number_form([float(t.replace(",", ".")) for t in texts])
     if all(_CTIME.match(t) for t in texts):

@@ -1,7 +1,8 @@
-r"""Codes by which programs steer a terminal (colours, clearing), as they stand in files that terminals' output was sent to."""
+r"""What stands in a file and is no part of its text: codes that steer a terminal (colours, clearing), marks of the byte order."""
 
 from __future__ import annotations
 
+import codecs
 import re
 
 _CODES = (
@@ -10,6 +11,7 @@ _CODES = (
 """Colours, clearing, the way back to the top, modes, the set of characters, the window's title. ``#033`` is how rsyslog writes
 the escape. Jumps to a place of the screen stay: what follows them belongs to another line than the one it stands in."""
 
+_MARK = codecs.BOM_UTF8
 _OF_BYTES, _OF_TEXT = re.compile(_CODES.encode()), re.compile(_CODES)
 
 
@@ -21,9 +23,11 @@ def without_codes(data: bytes) -> bytes:
     >>> without_codes(b"\x1b[32m71.5 W\x1b[0m"), without_codes(b"\x1b[5;12H71")
     (b'71.5 W', b'\x1b[5;12H71')
     """
+    if _MARK in data:  # files that were put one behind the other each begin with one
+        data = data.replace(b"\n" + _MARK, b"\n").removeprefix(_MARK)
     return _OF_BYTES.sub(b"", data) if b"\x1b" in data or b"#033" in data else data
 
 
 def plain(text: str) -> str:
     """Return the same of text."""
-    return _OF_TEXT.sub("", text)
+    return _OF_TEXT.sub("", text.replace("\n\ufeff", "\n"))
