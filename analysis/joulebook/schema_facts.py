@@ -1,0 +1,107 @@
+"""The tables of what logs tell: sources, readings, rejects, runs, steps, phases."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from joulebook.schema_columns import QUANTITIES, UTC, Table, column
+
+FACTS = (
+    Table("study", "settings in force, one a row", (
+        column("key", pl.String, "dotted name, as in study.toml", key=True),
+        column("value", pl.String, "JSON value"),
+    )),
+    Table("sources", "one row per log file", (
+        column("source_id", pl.Int32, "number of the source in this store", key=True),
+        column("path", pl.String, "path relative to study.toml"),
+        column("sha256", pl.String, "hash of the file's bytes"),
+        column("bytes", pl.Int64, "size of the file [B]"),
+        column("adapter", pl.String, "name of the adapter that read it"),
+        column("tool_version", pl.String, "version of the tool that wrote it, where the file says so"),
+        column("host", pl.String, "host the readings are about"),
+        column("clock", pl.String, "time base of the file's stamps"),
+        column("timezone", pl.String, "zone of stamps without an offset, '' where every stamp has one"),
+        column("lines", pl.Int64, "physical lines in the file"),
+        column("readings", pl.Int64, "rows kept in readings"),
+        column("rejects", pl.Int64, "rows in rejects"),
+        column("first_utc", UTC, "first stamp"),
+        column("last_utc", UTC, "last stamp"),
+        column("ingested_utc", UTC, "when it was read"),
+    )),
+    Table("channels", "one row per source and device: what its readings cover and how densely", (
+        column("source_id", pl.Int32, "source", key=True),
+        column("device", pl.String, "device within the host, e.g. gpu:0", key=True),
+        column("scope", pl.String, "boundary that the readings cover"),
+        column("model", pl.String, "model as the tool names it"),
+        column("uuid", pl.String, "identifier as the tool gives it"),
+        column("period_s", pl.Float64, "median step between stamps [s]"),
+        column("n", pl.Int64, "readings with a power, energy or counter"),
+        column("gaps", pl.Int64, "steps longer than 3 s and 3 periods"),
+        column("coverage_ratio", pl.Float64, "covered share of the time between first and last stamp"),
+        column("first_utc", UTC, "first stamp"),
+        column("last_utc", UTC, "last stamp"),
+        column("kind", pl.String, "instant, mean (over span_s or window_s), counter or energy"),
+        column("window_s", pl.Float64, "averaging window of the sensor [s], where known"),
+    )),
+    Table("readings", "what a tool said about one device at one instant, or over a span that ends there", (
+        column("source_id", pl.Int32, "source", key=True),
+        column("line", pl.Int64, "physical line in the file, from 1", key=True),
+        column("device", pl.String, "device within the host", key=True),
+        column("ts_utc", UTC, "stamp on the source's own clock; the end of the span"),
+        column("span_s", pl.Float64, "length of the span that ends at ts_utc [s]; null = instantaneous"),
+        *QUANTITIES,
+    )),
+    Table("rejects", "a cell or line that broke a rule, with its text", (
+        column("source_id", pl.Int32, "source", key=True),
+        column("line", pl.Int64, "physical line in the file, from 1", key=True),
+        column("device", pl.String, "device, where it is known", key=True),
+        column("column_name", pl.String, "column of the file, '' for a whole line", key=True),
+        column("rule", pl.String, "name of the rule"),
+        column("raw", pl.String, "the text as it stands in the file"),
+    )),
+    Table("logged_runs", "runs as single sources tell of them; what study.toml and other sources say is joined in runs", (
+        column("source_id", pl.Int32, "source", key=True),
+        column("run_id", pl.String, "name of the run", key=True),
+        column("host", pl.String, "host it ran on"),
+        column("start_utc", UTC, "start, on the host's clock"),
+        column("end_utc", UTC, "end, on the host's clock"),
+        column("origin", pl.String, "where the run is known from: study.toml, a training log, busy stretches"),
+        column("tokens", pl.Float64, "tokens processed"),
+        column("samples", pl.Float64, "samples processed"),
+        column("batch_size", pl.Float64, "global batch size [samples]"),
+        column("tokens_to_target", pl.Float64, "tokens to the target loss, where known from elsewhere"),
+        column("labels", pl.String, "further labels as a JSON object"),
+    )),
+    Table("runs", "executions with start and end, on the clock of their host", (
+        column("run_id", pl.String, "name of the run", key=True),
+        column("host", pl.String, "host it ran on"),
+        column("start_utc", UTC, "start, on the host's clock"),
+        column("end_utc", UTC, "end, on the host's clock"),
+        column("origin", pl.String, "where the run is known from: study.toml, a training log, busy stretches"),
+        column("tokens", pl.Float64, "tokens processed"),
+        column("samples", pl.Float64, "samples processed"),
+        column("batch_size", pl.Float64, "global batch size [samples]"),
+        column("tokens_to_target", pl.Float64, "tokens to the target loss, where known from elsewhere"),
+        column("labels", pl.String, "further labels as a JSON object"),
+    )),
+    Table("steps", "optimizer steps", (
+        column("run_id", pl.String, "run", key=True),
+        column("step", pl.Int64, "number of the step", key=True),
+        column("start_utc", UTC, "start of the step, null where unknown"),
+        column("end_utc", UTC, "end of the step"),
+        column("tokens", pl.Float64, "tokens in the step"),
+        column("loss", pl.Float64, "training loss"),
+        column("batch_size", pl.Float64, "global batch size [samples]"),
+        column("learning_rate", pl.Float64, "learning rate"),
+        column("source_id", pl.Int32, "source it was read from"),
+    )),
+    Table("phases", "named intervals of runs", (
+        column("run_id", pl.String, "run", key=True),
+        column("phase", pl.String, "name of the phase", key=True),
+        column("start_utc", UTC, "start", key=True),
+        column("end_utc", UTC, "end"),
+        column("origin", pl.String, "where the phase is known from"),
+        column("source_id", pl.Int32, "source it was read from"),
+    )),
+)  # fmt: skip
+"""Tables that are filled from logs, in the order in which they are made."""
