@@ -41,6 +41,7 @@ def integrate(
     attempts: pl.DataFrame | None = None,
     hold_edges: bool = True,
     trail_s: float = 0.0,
+    load_edges: bool = False,
 ) -> Energy:
     """Return the energy within ``[start_utc, end_utc)``, per device and in total.
 
@@ -78,6 +79,9 @@ def integrate(
     trail_s
         By how much point readings trail the power that they speak of, where the sensor's window is not known but this was
         found with the offset of its clock [s]: stamps are moved back by it.
+    load_edges
+        Whether the load begins and stops with the window, as a run's does: where power jumps at an end, it is held there from
+        the reading inside, as a line over the jump would put some of it outside. Two windows that meet do not add up then.
 
     Returns
     -------
@@ -103,7 +107,7 @@ def integrate(
     2000.0
     """
     _check(power, start_utc, end_utc, period_s=period_s, max_gap_s=max_gap_s, update_s=update_s, step_s=step_s)
-    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s, hold_edges, trail_s)
+    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s, hold_edges, trail_s, load_edges)
     readings = _readings(power)
     length_s = (end_utc - start_utc).total_seconds()
     origin = pl.Series([start_utc]).cast(UTC).to_physical()[0]

@@ -11,7 +11,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from joulebook import aliasing, ranks, stats, step_sums, stretches, uncertainty
+from joulebook import aliasing, load_edges, ranks, stats, step_sums, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
 
 Kind = Literal["instant", "mean", "hold"]
@@ -36,6 +36,7 @@ class Rule:
     step_s: float | None = None
     hold_edges: bool = True
     trail_s: float = 0.0
+    load_edges: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,10 +144,17 @@ def measure(
     )  # fmt: skip
     if held_s:
         method += f", outer readings held {held_s:.3g} s to the edges"
+    inside = stretches.clip(longer, length_s=length_s)
+    if rule.load_edges and method.startswith("trapezoid") and readings["span_s"].null_count() == readings.height:
+        window_s = rule.window_s or 2 * rule.trail_s
+        inside, from_inside_s = load_edges.hold(
+            longer, stamp - _lag_s(rule, period), power, window_s=window_s, length_s=length_s, limit_s=limit
+        )
+        method += f", held {from_inside_s:.3g} s from inside where power jumps at an end" if from_inside_s else ""
     ahead, bridged = step_sums.step_counts(stamp[seen], NEAR_PERIODS * (period or np.inf), limit)
     bridged = 0 if rule.kind == "hold" else bridged  # what is written on change has no period
     result = DeviceEnergy(
-        device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=stretches.clip(longer, length_s=length_s),
+        device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=inside,
         hole_start_s=np.zeros(0), hole_end_s=np.zeros(0),
         first_s=float(stamp[0]) if stamp.size else np.nan, last_s=float(stamp[-1]) if stamp.size else np.nan,
         period_s=period, n=ahead + int(stamp[seen].size > 0), missing=bridged, method=method,
@@ -171,8 +179,7 @@ def _model(
         if step is None or step >= stretches.MOVING_MEAN_STEP * usual or not _overlap(stamp, span):
             return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
         rule = replace(rule, window_s=usual)
-    known = stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s)
-    lag = known or rule.trail_s
+    lag, known = _lag_s(rule, period_s), rule.window_s > 0 or rule.update_s is not None
     # Where the window is the log itself, it trails the load as the readings do: moving them alone would cut one end off.
     moved = lag if rule.hold_edges or kind == "mean" else 0.0
     made = stretches.between_instants(stamp - moved if moved else stamp, power, limit_s=limit_s, seen_s=rule.window_s)
@@ -182,6 +189,11 @@ def _model(
     if lag and not known:
         named += " as found with the clock's offset"
     return made, max(period_s or 0.0, rule.window_s, 2 * lag if not known else 0.0), named
+
+
+def _lag_s(rule: Rule, period_s: float | None) -> float:
+    """Return by how much readings trail what they speak of [s]: as the sensor is known to, else as was found with its clock."""
+    return stretches.lag_s(window_s=rule.window_s, update_s=rule.update_s, period_s=period_s) or rule.trail_s
 
 
 def _overlap(stamp: Floats, span: Floats) -> bool:

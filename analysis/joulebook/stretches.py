@@ -213,10 +213,11 @@ def over_spans(stamp_s: Floats, span_s: Floats, power_w: Floats, *, limit_s: flo
     keep = (hole > STAMP_GRAIN_S) & (hole <= limit_s + STAMP_TOLERANCE_S)
     before, after = power[:-1][keep], power[1:][keep]
     variance = (hole * np.diff(end))[keep] * (after - before) ** 2 / 2
-    return _in_order(spans, Stretches(end[:-1][keep], start[1:][keep], before, after, variance))
+    return in_order(spans, Stretches(end[:-1][keep], start[1:][keep], before, after, variance))
 
 
-def _in_order(*several: Stretches) -> Stretches:
+def in_order(*several: Stretches) -> Stretches:
+    """Return several stretches that do not overlap as one, in order of time."""
     columns = [np.concatenate([getattr(s, f.name) for s in several]) for f in fields(Stretches)]
     order = np.argsort(columns[0], kind="stable")
     return Stretches(*(c[order] for c in columns))
@@ -247,7 +248,7 @@ def extended(
         last = stretches.power_end_w[-1:]
         added.append(Stretches(zero + length_s - tail, zero + length_s, last, last, zero))
     reached = sum(float(s.end_s[0] - s.start_s[0]) for s in added[1:])
-    return (_in_order(*added) if len(added) > 1 else stretches), reached
+    return (in_order(*added) if len(added) > 1 else stretches), reached
 
 
 def clip(stretches: Stretches, *, length_s: float) -> Stretches:

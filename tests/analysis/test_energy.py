@@ -473,3 +473,33 @@ def test_an_energy_of_few_readings_that_jump_is_not_below_zero_and_its_parts_add
 def test_what_gives_power_back_may_have_an_energy_below_zero():
     result = integrate(frame([(0, -100.0), (300, 900.0), (600, 5.0)]), 0.0, 600.0)
     assert result.total.lo < 0.0
+
+
+@pytest.mark.parametrize(("period", "window"), [(5.0, 0.0), (1.0, 1.0), (5.0, 5.0), (2.0, 1.0)])
+def test_the_load_of_a_run_begins_and_ends_with_it(period, window):
+    """300 W from 0 s to 120 s over 60 W, sampled at any phase: 36 kJ; lines over the jumps would lose some each time."""
+
+    lost = []
+    for phase in (0.1, 0.3, 0.5, 0.7, 0.9):
+        at = [period * (k + phase) for k in range(-20, round(200 / period))]
+        watts = [
+            60.0
+            + 240.0
+            * ((min(max(t, 0.0), 120.0) - min(max(t - window, 0.0), 120.0)) / window if window else 0 <= t < 120)
+            for t in at
+        ]
+        power = frame(list(zip(at, watts, strict=True)))
+        plain, held = (integrate(power, 0.0, 120.0, window_s=window, load_edges=e) for e in (False, True))
+        assert held.total.value == pytest.approx(36_000.0, rel=1e-9)
+        assert held.total.lo <= 36_000.0 <= held.total.hi
+        assert "from inside where power jumps at an end" in held.total.method
+        assert plain.total.lo <= 36_000.0 <= plain.total.hi
+        lost.append(36_000.0 - plain.total.value)
+    assert min(lost) > 0
+
+
+def test_an_end_without_a_jump_is_not_held():
+    ramp = frame([(t, 100.0 + t) for t in range(-20, 141, 5)])
+    plain, told = (integrate(ramp, 2.0, 118.0, load_edges=e) for e in (False, True))
+    assert told.total.value == plain.total.value
+    assert told.total.method == plain.total.method

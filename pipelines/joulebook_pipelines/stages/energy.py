@@ -132,6 +132,7 @@ def _integrated(
         end_utc=run.end_utc,
         kind="hold" if kinds == {"on-change"} else None,
         hold_edges=run.origin != WHOLE_LOG,
+        load_edges=run.origin != WHOLE_LOG,
         max_gap_s=max_gap_s,
         attempts=attempts,
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
