@@ -95,7 +95,7 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     means = np.array([part.mean() for part in parts])
     spread = float(np.ptp(means)) / 2.0 if means.size > 1 else 0.0
     half, reason = pooled.half_width, pooled.reason
-    if half is None and float(np.ptp(watts)) > 0.0 and watts.size >= MIN_READINGS:
+    if half is None and float(np.ptp(watts)) > 0.0 and watts.size >= quiet.MIN_READINGS:
         half, reason = _wander(parts, watts)
     if half is None:
         return Estimate(mean, unit="W", n=int(watts.size), n_eff=pooled.n_eff, method=pooled.method, reason=reason)
@@ -225,7 +225,7 @@ def idle(power: pl.DataFrame, *, runs: pl.DataFrame | None = None, use: pl.DataF
     True
     """
     series = totals.series(power)
-    if series.height < MIN_READINGS:
+    if series.height < quiet.MIN_READINGS:
         return _no_idle(f"only {counted(series.height, 'reading')}", quiet.EMPTY, series.height)
     rows = quiet.stretches(series, runs=runs, use=use)
     if not rows.height:

@@ -10,7 +10,7 @@ import polars as pl
 
 from joulebook import segments, totals
 
-MIN_READINGS: Final = 60
+MIN_READINGS: Final = 20
 """Readings that a quiet stretch needs."""
 
 LEVEL_TOLERANCE_RATIO: Final = 0.03
@@ -97,7 +97,9 @@ def _quiet(series: pl.DataFrame, window: tuple[datetime, datetime]) -> pl.DataFr
         .when(drifts).then(pl.lit("still warming or cooling"))
         .otherwise(pl.lit(""))
     )  # fmt: skip
-    judged = found.with_columns(reason=reason).with_columns(used=pl.col("reason") == "")
+    # A level lasts until the reading after it, which may be of the run.
+    until = pl.min_horizontal("end_utc", pl.lit(window[1]).cast(_STAMP))
+    judged = found.with_columns(until.alias("end_utc"), reason=reason).with_columns(used=pl.col("reason") == "")
     return judged.select(EMPTY.columns).cast(EMPTY.schema)
 
 

@@ -145,9 +145,21 @@ def test_a_mean_is_not_known_better_than_a_coarse_step_allows():
 
 
 def test_a_quiet_time_of_few_readings_is_named():
-    sparse = frame([50, 400], [20, 100]).with_columns(ts_utc=pl.Series([at(10 * k) for k in range(120)]))
-    got = baseline.idle(sparse, runs=window(205, 1200)).estimate
-    assert "fewer than 60 readings" in got.reason
+    sparse = frame([50, 400], [10, 100]).with_columns(ts_utc=pl.Series([at(10 * k) for k in range(110)]))
+    got = baseline.idle(sparse, runs=window(105, 1100)).estimate
+    assert "fewer than 20 readings" in got.reason
+
+
+def test_ten_quiet_minutes_of_a_slow_meter_are_enough_and_hold_no_reading_of_the_run():
+    # readings 15 s apart, at rest at 400 W up to the run that begins 15 s after the last of them
+    slow = frame([400, 1400, 400], [40, 100, 30], sd=2.0).with_columns(
+        ts_utc=pl.Series([at(15 * k) for k in range(170)])
+    )
+    got = baseline.idle(slow, runs=window(15 * 40 - 6, 15 * 140 - 6))
+    assert got.estimate.n == 70
+    assert got.estimate.lo < 400.0 < got.estimate.hi
+    assert got.estimate.value == pytest.approx(400.0, abs=1.0)
+    assert got.estimate.hi - got.estimate.lo < 10.0
 
 
 def test_runs_without_ends_are_the_callers_mistake():

@@ -13,7 +13,7 @@ from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.config_schema import Idle
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
 
-LEAST_READINGS = 60
+LEAST_READINGS = 20
 
 WITH_BOARDS = ("components", "node")
 """Scopes that hold the boards of one host and do not tell how much these are in use."""
