@@ -7,19 +7,23 @@ import json
 
 import polars as pl
 
-from joulebook import campaign, decomposition, schema, sweep, sweet_spot
+from joulebook import campaign, cut_short, decomposition, schema, sweep, sweet_spot
 from joulebook_pipelines.config_schema import Campaign, Sweep
 from joulebook_pipelines.stages.context import Context, Numbers, Stage
 
 OBJECTIVES = ("energy_to_target_j", "energy_per_token_j", "time_to_target_s", "time_per_token_s")
 """What a sweep is judged by, as far as its runs say enough."""
 
+LASTED_S = (pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6
+"""How long a run lasted [s]."""
+
 
 def _sweeps(context: Context) -> Numbers:
     numbers = Numbers()
     curves, spots = [], []
     for entry in context.study.sweeps:
-        runs = _points(context, entry)
+        runs, short = cut_short.without(_points(context, entry), kind="x", name=entry.knob)
+        numbers.find("", short)
         if runs.is_empty():
             continue
         name = pl.lit(entry.name).alias("sweep")
@@ -46,7 +50,7 @@ def _points(context: Context, entry: Sweep) -> pl.DataFrame:
     steps = context.store.step_times()
     target = _tokens_to_target(context, entry, runs)
     joined = (
-        runs.select("run_id").with_columns(x=pl.Series(x, dtype=pl.Float64, strict=False))
+        runs.select("run_id", duration_s=LASTED_S).with_columns(x=pl.Series(x, dtype=pl.Float64, strict=False))
         .join(numbers, on="run_id", how="left").join(steps, on="run_id", how="left").join(target, on="run_id", how="left")
     )  # fmt: skip
     return joined.filter(pl.col("x").is_not_null())
@@ -94,7 +98,8 @@ def _campaigns(context: Context) -> Numbers:
     frames: list[pl.DataFrame] = []
     parts: list[pl.DataFrame] = []
     for entry in context.study.campaigns:
-        runs = _campaign_runs(context, entry)
+        runs, short = cut_short.without(_campaign_runs(context, entry), kind="variant")
+        numbers.find("", short)
         done = campaign.effects(
             runs,
             order=entry.order,
@@ -141,11 +146,19 @@ def _campaign_runs(context: Context, entry: Campaign) -> pl.DataFrame:
         pl.concat(frames)
         .join(inlet, on="run_id", how="left")
         .with_columns(
-            time_per_token_s=pl.when(pl.col("tokens") > 0).then(
-                (pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6 / pl.col("tokens")
-            )
+            time_per_token_s=pl.when(pl.col("tokens") > 0).then(LASTED_S / pl.col("tokens")), duration_s=LASTED_S
         )
-        .select("run_id", "scope", "variant", "value", "start_utc", "inlet_c", "coverage_ratio", "time_per_token_s")
+        .select(
+            "run_id",
+            "scope",
+            "variant",
+            "value",
+            "start_utc",
+            "inlet_c",
+            "coverage_ratio",
+            "time_per_token_s",
+            "duration_s",
+        )
     )
     return whole.drop([c for c in ("inlet_c", "time_per_token_s") if whole[c].null_count() == whole.height])
 
