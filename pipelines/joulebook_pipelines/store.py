@@ -221,7 +221,7 @@ class Store(Questions):
         return gone
 
     def settle_strays(self, source_id: int) -> pl.DataFrame:
-        """Take out readings of days that their source cannot have been written on, and return ``line, device, ts_utc``."""
+        """Take out readings and runs of days that their source cannot have been written on; return ``line, device, ts_utc``."""
         days = self.sql(
             """select date_trunc('day', ts_utc) as day, count(*) as rows, min(line) as first_line, max(line) as last_line
             from readings where source_id = ? group by day""",
@@ -234,6 +234,11 @@ class Store(Questions):
             [source_id, stray.to_list()],
         )
         self._take_out(source_id, gone)
+        self._con.execute(
+            """delete from logged_runs where source_id = ? and date_trunc('day', end_utc) in
+                (select unnest(cast(? as timestamptz[])))""",
+            [source_id, stray.to_list()],
+        )
         return gone
 
     def _take_out(self, source_id: int, gone: pl.DataFrame) -> None:

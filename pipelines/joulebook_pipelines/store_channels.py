@@ -196,8 +196,8 @@ class ChannelReads(TimelineReads):
     def power_spans(self, *, parts: bool = False) -> pl.DataFrame:
         """Return ``host, start_utc, end_utc``: from the first to the last power reading of each host.
 
-        Readings without a date are laid on 1970: beside dated ones they would stretch the span over decades, so they
-        count only on hosts that have no others. A single moment is no span.
+        A silence of more than a year divides: no log is written through it. Readings without a date are laid on 1970; they count only
+        on hosts that have no others. A single moment is no span.
 
         Parameters
         ----------
@@ -206,17 +206,25 @@ class ChannelReads(TimelineReads):
         """
         scopes = "= 'part'" if parts else "not in ('', 'part')"
         return self.sql(
-            f"""with spans as (
-                select s.host, r.ts_utc >= cast(? as timestamptz) as dated, max(r.ts_utc) as end_utc,
-                    min(r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint))) as start_utc
+            f"""with told as (
+                select s.host, r.ts_utc, r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint)) as begin_utc
                 from readings r join sources s on s.source_id = r.source_id
                 join channels c on c.source_id = r.source_id and c.device = r.device
                 where c.scope {scopes}
-                    and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
-                group by s.host, dated having start_utc < end_utc)
-            select host, start_utc, end_utc from spans
-            qualify row_number() over (partition by host order by dated desc) = 1 order by host""",
-            [own_time.SET_FROM.isoformat()],
+                    and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)),
+            days as (
+                select host, date_trunc('day', ts_utc) as day, min(begin_utc) as start_utc, max(ts_utc) as end_utc from told group by all),
+            marked as (
+                select *, day - lag(day) over (partition by host order by day) > to_days(?) as apart from days),
+            numbered as (
+                select *, count(*) filter (where apart) over (partition by host order by day) as island from marked),
+            spans as (
+                select host, min(start_utc) as start_utc, max(end_utc) as end_utc from numbered
+                group by host, island having min(start_utc) < max(end_utc))
+            select * from spans
+            qualify end_utc >= cast(? as timestamptz) or max(end_utc) over (partition by host) < cast(? as timestamptz)
+            order by host, start_utc""",
+            [own_time.APART_DAYS, own_time.SET_FROM.isoformat(), own_time.SET_FROM.isoformat()],
         )
 
     def write_table(self, name: str, file: Path, form: str) -> Path:

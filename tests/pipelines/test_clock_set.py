@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from joulebook_pipelines import ingest
+from joulebook_pipelines import cli, ingest
 from joulebook_pipelines.logs.contract import Options
 from joulebook_pipelines.store import open_store
 
@@ -85,3 +85,35 @@ def test_a_meter_of_years_with_a_line_twice_keeps_all_its_years(tmp_path: Path) 
     found, told = taken(tmp_path, "meter.csv", text)
     assert set(found["readings"]["ts_utc"]) == set(stamps)
     assert told == []
+
+
+def test_a_run_under_a_clock_that_was_not_set_is_no_run(tmp_path: Path) -> None:
+    columns = (
+        "timestamp,project_name,run_id,duration,emissions,cpu_energy,energy_consumed,codecarbon_version,tracking_mode"
+    )
+    row = "{t:%Y-%m-%dT%H:%M:%S},demo,00000000-0000-4000-8000-00000000000{i},600,0.0,0.01,0.01,3.2.2,machine"
+    ends = [BOOT + timedelta(hours=1), START + timedelta(hours=1), START + timedelta(hours=2)]
+    found, told = taken(
+        tmp_path, "emissions.csv", "\n".join([columns, *(row.format(t=t, i=i) for i, t in enumerate(ends))]) + "\n"
+    )
+    assert sorted(found["logged_runs"]["end_utc"]) == ends[1:]
+    assert set(found["rejects"]["line"]) == {2}
+    assert len(told) == 1
+
+
+def test_a_silence_of_years_divides_what_is_taken_for_one_run(study_folder, tmp_path: Path) -> None:
+    late = [START + timedelta(seconds=10 * i) for i in range(60)]
+    early = [datetime(2015, 1, 1, tzinfo=UTC) + timedelta(seconds=10 * i) for i in range(6)]
+    text = "timestamp,power_w\n" + "".join(
+        f"{t:%Y-%m-%dT%H:%M:%SZ},{400 + i % 2}\n" for i, t in enumerate([*early, *late])
+    )
+    folder = study_folder({"plug.csv": text}, '[[source]]\npath = "plug.csv"\nscope = "node"\n')
+    cli.run_command(["run", str(folder), "-o", str(tmp_path / "out"), "--no-report", "-q"])
+    with open_store(tmp_path / "out" / "study.duckdb") as store:
+        runs = store.table("runs").sort("start_utc").select("run_id", "start_utc", "end_utc").rows()
+        energy = store.results().filter((pl.col("metric") == "energy_j") & (pl.col("device") == ""))
+    assert runs == [("whole-log-2015", early[0], early[-1]), ("whole-log-2026", late[0], late[-1])]
+    assert dict(energy.select("run_id", "value").rows()) == pytest.approx(
+        {"whole-log-2015": 400.5 * 50, "whole-log-2026": 400.5 * 590}
+    )
+    assert energy["coverage_ratio"].to_list() == [1.0, 1.0]

@@ -214,6 +214,13 @@ def test_rows_of_separators_alone_hold_nothing(store: Store, tmp_path: Path) -> 
     assert "no-such-time" not in codes
 
 
+def test_the_line_of_dashes_below_the_titles_is_no_row(store: Store, tmp_path: Path) -> None:
+    text = "| time | power_w |\n|---|---|\n" + "".join(f"| 2026-03-13T10:00:0{i}Z | 40{i} |\n" for i in range(3))
+    readings, rejects, _ = taken(store, tmp_path, text)
+    assert readings["power_w"].to_list() == [400.0, 401.0, 402.0]
+    assert rejects.height == 0
+
+
 def test_rows_of_another_date_format_are_rejected_and_the_others_kept(store: Store, tmp_path: Path) -> None:
     text = "time,power_w\n" + "".join(f"2026-03-13 10:00:0{i},400\n" for i in range(3))
     text += "".join(f"13.03.2026 10:00:0{i},400\n" for i in range(3, 6))

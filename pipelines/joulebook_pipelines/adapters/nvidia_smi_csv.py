@@ -240,7 +240,9 @@ def _sample(lines: Sequence[str], layout: nvidia_query.Layout) -> list[list[str]
     """Return the cells of the first whole rows."""
     at = layout.names.index(layout.time)
     rows = [dialect.split_line(line, ",") for line in lines[:200]]
-    return [r for r in rows if len(r) == len(layout.names) and re.match(r"\s*\"?(?:\d|[A-Z][a-z]{2} [A-Z][a-z]{2} )", r[at])]
+    return [
+        r for r in rows if len(r) == len(layout.names) and re.match(r"\s*\"?(?:\d|[A-Z][a-z]{2} [A-Z][a-z]{2} )", r[at])
+    ]
 
 
 def _made(

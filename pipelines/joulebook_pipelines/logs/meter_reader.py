@@ -209,8 +209,8 @@ class Reader:
             damage.append(nul)
         ready = meter_form.prepared(block, found.dialect)
         split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
-        # Spreadsheets write the separators of rows that hold nothing.
-        filled = pl.any_horizontal([pl.col(n).fill_null("").str.strip_chars(' "') != "" for n in found.dialect.names])
+        # Spreadsheets write the separators of rows that hold nothing, tables in text a line of dashes below their titles.
+        filled = pl.any_horizontal([~pl.col(n).fill_null("").str.contains(r'^[-:=\s"]*$') for n in found.dialect.names])
         frame, odd = meter_form.plain_cells(split.frame.filter(filled)), split.odd
         if self.headers.foreign or (self.headers.title and self.headers.title.encode() in block.data):
             frame, others = self.headers.split(frame)

@@ -17,6 +17,7 @@ from joulebook_pipelines.logs import (
     step_names,
     step_ranks,
     step_repeats,
+    step_times,
     step_tokens,
     table,
 )
@@ -189,6 +190,7 @@ class Steps:
             told, self._stray = clock_set.split(told, "at")
             told, self._in_epoch = step_epochs.numbered(told)
             told, self._extra, self._processes = step_ranks.once(told)
+            told = step_times.of_steps(told)
         told, self._cumulative = step_tokens.of_steps(told)
         return told
 

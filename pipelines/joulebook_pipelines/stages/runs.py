@@ -135,12 +135,14 @@ def _begun_late(run_ids: list[str]) -> Finding:
 
 
 def _whole_log(context: Context) -> pl.DataFrame:
-    """Return one run per host over all of its power readings."""
+    """Return one run per host over all of its power readings, each by its year where a silence of more than a year divides them."""
     spans = context.store.power_spans()
     if spans.is_empty():
         spans = context.store.power_spans(parts=True)
-    several = spans.height > 1
+    several = spans["host"].n_unique() > 1
     name = pl.format("{}-{}", pl.lit(RUN_NAME), "host") if several else pl.lit(RUN_NAME)
+    years = pl.format("{}-{}", name, pl.col("start_utc").dt.year())
+    name = pl.when(pl.len().over("host") > 1).then(years).otherwise(name)
     return schema.conform(spans.with_columns(run_id=name, origin=pl.lit(WHOLE_LOG), labels=pl.lit("{}")), "runs")
 
 
@@ -148,9 +150,11 @@ def _untold(whole: pl.DataFrame, store: Store) -> Finding:
     """Say what becomes of a study in which nothing tells of runs."""
     if whole.is_empty():
         return Finding("no-run", Severity.WARNING, RUN_NAME, f"There is no energy to give: {_without_span(store)}")
+    divided = whole.height > whole["host"].n_unique()
+    parts = ", one for each stretch of readings that no silence of more than a year divides" if divided else ""
     return Finding(
         "run-is-whole-log", Severity.NOTE, RUN_NAME,
-        "Nothing tells of runs, so the whole of the readings is taken as one. Add [[run]] with start and end to study.toml.",
+        f"Nothing tells of runs, so the whole of the readings is taken as one{parts}. Add [[run]] with start and end to study.toml.",
     )  # fmt: skip
 
 
