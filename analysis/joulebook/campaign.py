@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook import ancova, campaign_checks, campaign_runs
+from joulebook import ancova, campaign_checks, campaign_runs, distributions
 from joulebook.ancova import Contrast, Design
 from joulebook.findings import Estimate, Finding
 from joulebook.schema import table
@@ -195,33 +195,15 @@ def _steps(
     return steps
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for their number after Holm.
-
-    Parameters
-    ----------
-    p_values
-        Not corrected.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04])
-    [0.02, 0.04]
-    """
-    corrected = [1.0] * len(p_values)
-    worst = 0.0
-    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[at]))
-        corrected[at] = worst
-    return corrected
-
-
 def _changes(steps: list[_Step], metric: str, higher_is_better: bool) -> pl.DataFrame:
     """Return the rows of table changes, corrected within each scope."""
     corrected: dict[tuple[str, int], float] = {}
     for scope in {s.scope for s in steps}:
         compared = [s for s in steps if s.scope == scope and s.contrast is not None]
-        ps = [min(1.0, CHOICE_FACTOR * p) for p in holm([s.contrast.p_value for s in compared if s.contrast])]
+        ps = [
+            min(1.0, CHOICE_FACTOR * p)
+            for p in distributions.holm([s.contrast.p_value for s in compared if s.contrast])
+        ]
         corrected |= {(scope, s.position): p for s, p in zip(compared, ps, strict=True)}
     rows: list[tuple[object, ...]] = []
     for s in steps:

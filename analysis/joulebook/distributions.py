@@ -6,6 +6,7 @@ commands take to run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -103,3 +104,24 @@ def among_many(p_values: Any) -> Any:
         p_values[from_largest] * len(p_values) / np.arange(len(p_values), 0, -1)
     )
     return np.minimum(corrected, 1.0)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number after Holm.
+
+    Parameters
+    ----------
+    p_values
+        Not corrected.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04])
+    [0.02, 0.04]
+    """
+    corrected = [1.0] * len(p_values)
+    worst = 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        worst = max(worst, min(1.0, (len(p_values) - rank) * p_values[at]))
+        corrected[at] = worst
+    return corrected

@@ -15,6 +15,17 @@ import polars as pl
 
 from joulebook import distributions, iso_weeks
 from joulebook.findings import Finding, Severity
+from joulebook.weekly_means import (
+    GROUP,
+    HIGHER_IS_BETTER,
+    OF_THE_WHOLE_RUN,
+    SHARES,
+    back,
+    checked,
+    comparable,
+    means_of,
+    t_quantile,
+)  # fmt: skip
 
 WEEKS_BEFORE = 8
 """Weeks that a week is held against: two months, short enough to forget last season."""
@@ -29,18 +40,10 @@ LEVEL = 0.05
 SAME_WORK_RATIO = 0.01
 """Runs whose tokens differ by more did different work."""
 
-HIGHER_IS_BETTER = ("tokens_per_j", "tokens_per_s", "mfu_ratio")
-"""Metrics that fall when things get worse; all others rise."""
-OF_THE_WHOLE_RUN = ("energy_j", "marginal_energy_j", "facility_energy_j", "carbon_kg", "cost", "duration_s")
-"""Metrics that grow with the work done: compared only between runs that did the same."""
-SHARES = ("waste_ratio",)
-"""Metrics that may be nought: their effect is a difference in shares, not a ratio."""
 
 FIRST = "no earlier run of this kind"
 """Reason of the refusal where the weeks before have nothing to hold a week against."""
 VERDICTS = ("regression", "improved", "indistinguishable", "refused")
-GROUP = ("kind", "scope", "metric")
-_NEEDED = ("run_id", "week", *GROUP, "value")
 _SCHEMA = {
     "kind": pl.String, "scope": pl.String, "metric": pl.String, "runs_now": pl.Int64, "runs_before": pl.Int64,
     "weeks_before": pl.Int64, "now": pl.Float64, "before": pl.Float64, "band_lo": pl.Float64, "band_hi": pl.Float64,
@@ -74,34 +77,6 @@ class WeeklyChange:
     def regressions(self) -> pl.DataFrame:
         """The rows that got worse, worst first."""
         return self.frame.filter(pl.col("verdict") == "regression").sort(pl.col("effect_ratio").abs(), descending=True)
-
-
-def by_week(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return the mean of each week, with the 95 % interval that the spread of its runs gives it.
-
-    Parameters
-    ----------
-    runs
-        As for :func:`compare`.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``kind, scope, metric, week, n, value, lo, hi``; ``lo`` and ``hi`` are null for a single run.
-
-    Examples
-    --------
-    >>> rows = pl.DataFrame({"run_id": ["a", "b"], "week": "2026-W47", "kind": "", "scope": "node",
-    ...     "metric": "tokens_per_j", "value": [1.0, 4.0]})
-    >>> by_week(rows)["value"].item()
-    2.0
-    """
-    means = _means(_measured(_checked(runs)), "week")
-    half = pl.col("sd") / pl.col("n").sqrt() * _t(means["n"].cast(pl.Float64) - 1)
-    shown = means.select(
-        *GROUP, "week", "n", value=_back("mean"), lo=_back(pl.col("mean") - half), hi=_back(pl.col("mean") + half)
-    )
-    return shown.sort(*GROUP, "week")
 
 
 def compare(
@@ -145,61 +120,25 @@ def compare(
     >>> compare(rows, week="2026-W47").frame["verdict"].item()
     'regression'
     """
-    kept = _checked(runs).filter(pl.col("week").is_in([*iso_weeks.before(week, weeks), week]))
+    kept = checked(runs).filter(pl.col("week").is_in([*iso_weeks.before(week, weeks), week]))
     is_now = pl.col("week") == week
     asked = kept.filter(is_now).unique(GROUP, maintain_order=True).select(GROUP)
-    measured = _measured(kept).join(asked, on=GROUP, how="semi")
+    measured = comparable(kept).join(asked, on=GROUP, how="semi")
     sides = _sides(asked, measured, is_now).join(_work(kept, is_now), on=["kind"], how="left")
     judged = _judged(_compared(sides.with_columns(refusal=_refusal())), threshold_ratio)
     frame = judged.select(pl.col(c).cast(t) for c, t in _SCHEMA.items()).sort(*GROUP)
     return WeeklyChange(week, frame, _findings(frame))
 
 
-def _checked(runs: pl.DataFrame) -> pl.DataFrame:
-    missing = [c for c in _NEEDED if c not in runs.columns]
-    if missing:
-        raise ValueError(f"runs: no column {', '.join(missing)}; it has {', '.join(runs.columns)}")
-    absent = {"tokens": pl.lit(None, pl.Float64), "declared": pl.lit(False)}
-    return runs.with_columns(**{c: e for c, e in absent.items() if c not in runs.columns})
-
-
-def _measured(runs: pl.DataFrame) -> pl.DataFrame:
-    """Return the values that can be compared, as logarithms but for shares."""
-    share = pl.col("metric").is_in(SHARES)
-    usable = pl.col("value").is_not_null() & pl.col("value").is_finite() & (share | (pl.col("value") > 0))
-    # The logarithm of a share of nought is never used; one is put in its place so that no infinity is made.
-    logged = pl.when(share).then(1.0).otherwise(pl.col("value")).log()
-    return runs.filter(usable).with_columns(y=pl.when(share).then("value").otherwise(logged))
-
-
-def _means(rows: pl.DataFrame, *more: str) -> pl.DataFrame:
-    return rows.group_by(*GROUP, *more, maintain_order=True).agg(
-        n=pl.len().cast(pl.Int64), mean=pl.col("y").mean(), sd=pl.col("y").std()
-    )
-
-
-def _back(value: str | pl.Expr) -> pl.Expr:
-    """Return a mean as it is read: of shares itself, else the number whose logarithm it is."""
-    y = pl.col(value) if isinstance(value, str) else value
-    return pl.when(pl.col("metric").is_in(SHARES)).then(y).otherwise(y.exp())
-
-
-def _t(dof: pl.Series) -> pl.Series:
-    """Return the 97.5 % quantile of Student's t, null without a degree of freedom."""
-    values = dof.cast(pl.Float64).fill_null(np.nan).to_numpy()
-    quantile = distributions.student_quantile(0.975, np.where(values > 0, values, 1.0))
-    return pl.Series("t", np.where(values > 0, quantile, np.nan)).fill_nan(None)
-
-
 def _sides(asked: pl.DataFrame, measured: pl.DataFrame, is_now: pl.Expr) -> pl.DataFrame:
     """Return per group both sides: number, mean and variance of runs, and of earlier weeks' means."""
-    now = _means(measured.filter(is_now)).rename({"n": "n1", "mean": "m1", "sd": "s1"})
-    pooled = _means(measured.filter(~is_now)).rename({"n": "n0", "mean": "m0", "sd": "s0"})
-    weekly = _means(measured.filter(~is_now), "week")
+    now = means_of(measured.filter(is_now)).rename({"n": "n1", "mean": "m1", "sd": "s1"})
+    pooled = means_of(measured.filter(~is_now)).rename({"n": "n0", "mean": "m0", "sd": "s0"})
+    weekly = means_of(measured.filter(~is_now), "week")
     between = weekly.group_by(GROUP, maintain_order=True).agg(
         k=pl.len().cast(pl.Int64), mw=pl.col("mean").mean(), sw=pl.col("mean").std(), per_run=(1 / pl.col("n")).mean()
     )
-    within = _means(measured, "week").filter(pl.col("n") > 1)
+    within = means_of(measured, "week").filter(pl.col("n") > 1)
     squares = (pl.col("sd") ** 2 * (pl.col("n") - 1)).sum()
     spread = within.group_by(GROUP, maintain_order=True).agg(var_within=squares / (pl.col("n") - 1).sum())
     sides = asked
@@ -251,7 +190,7 @@ def _compared(sides: pl.DataFrame) -> pl.DataFrame:
     blank = pl.col("refusal").is_null()
     known = known.with_columns(pl.when(blank).then(c).alias(c) for c in ("se", "dof"))
     return known.with_columns(
-        difference=pl.when(blank).then(pl.col("m1") - pl.col("centre")), half=pl.col("se") * _t(known["dof"])
+        difference=pl.when(blank).then(pl.col("m1") - pl.col("centre")), half=pl.col("se") * t_quantile(known["dof"])
     )
 
 
@@ -263,8 +202,8 @@ def _judged(rows: pl.DataFrame, threshold_ratio: float) -> pl.DataFrame:
 
     d, half = pl.col("difference"), pl.col("half")
     rows = rows.with_columns(
-        effect_ratio=ratio(d), effect_lo=ratio(d - half), effect_hi=ratio(d + half), now=_back("m1"), before=_back("centre"),
-        band_lo=_back(pl.col("centre") - half), band_hi=_back(pl.col("centre") + half), p_value=_p_values(rows),
+        effect_ratio=ratio(d), effect_lo=ratio(d - half), effect_hi=ratio(d + half), now=back("m1"), before=back("centre"),
+        band_lo=back(pl.col("centre") - half), band_hi=back(pl.col("centre") + half), p_value=_p_values(rows),
         runs_now="n1", runs_before="n0", weeks_before="k",
     )  # fmt: skip
     worse = (pl.col("effect_ratio") > 0) != pl.col("metric").is_in(HIGHER_IS_BETTER)

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from typer.exceptions import TyperException
 
 from joulebook import iso_weeks
-from joulebook_pipelines import cli_results, config, console, fleet, headline, inspect, run
+from joulebook_pipelines import cli_results, config, console, fleet, fleet_pools, fleet_studies, headline, inspect, run
 from joulebook_pipelines.cli_options import Json, Out, Quiet, StudyPath, out_of, study_of
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
@@ -99,8 +99,8 @@ def run_(
 
     Several studies are worked on side by side; one that fails stops no other, and -o also holds the tables of all as Parquet.
     """
-    found = fleet.studies(studies, out=out)
-    several = len(found) > 1 or any(map(fleet.is_glob, studies)) or dask is not None or "://" in (out or "")
+    found = fleet_studies.studies(studies, out=out)
+    several = len(found) > 1 or any(map(fleet_studies.is_glob, studies)) or dask is not None or "://" in (out or "")
     raise typer.Exit(
         _fleet(found, out, quiet, json, report, workers, dask) if several else _one(found[0], out, quiet, json, report)
     )
@@ -145,9 +145,9 @@ def _fleet(
 ) -> int:
     if out is None:
         raise ConfigError("several studies need one folder for their results: add -o FOLDER")
-    pool = fleet.dask(dask) if dask else fleet.processes if len(paths) > 1 else fleet.here
+    pool = fleet_pools.dask(dask) if dask else fleet_pools.processes if len(paths) > 1 else fleet_pools.here
     outcomes = fleet.map_over(
-        paths, out, pool, workers=workers or fleet.default_workers(len(paths)),
+        paths, out, pool, workers=workers or fleet_pools.default_workers(len(paths)),
         report=report, staged=dask is not None, told=lambda o: None if quiet else console.tell(f"{o.status} {o.study}"),
     )  # fmt: skip
     table = pl.DataFrame(outcomes).select("study", "status", "runs", "errors", "warnings", "reason")
@@ -177,7 +177,7 @@ def weekly(
     for name in week or ():
         _checked_week(name)
     with console.progress(0, quiet=quiet) as told:
-        histories = weeks_site.read(weeks_site.analysed(p, told) for p in fleet.studies(studies))
+        histories = weeks_site.read(weeks_site.analysed(p, told) for p in fleet_studies.studies(studies))
     last = max((h.weeks[-1] for h in histories if h.weeks), default=None)
     if not week and last is None:
         raise ConfigError("no study has a run with a start; there is no week to render")

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook import boundaries, sharing
+from joulebook import boundaries, sharing, sharing_part
 from joulebook_pipelines import console, shown
 from joulebook_pipelines.store import Store
 
@@ -55,7 +55,7 @@ def _energy(row: dict[str, Any]) -> str:
 
 def _shared(row: dict[str, Any], shares: pl.DataFrame) -> str | None:
     """Return what a run took of a machine that others used as well."""
-    part = sharing.part_of(shares, row["run_id"], scope=row["scope"])
+    part = sharing_part.part_of(shares, row["run_id"], scope=row["scope"])
     if part is None:
         return None
     mine = _energy({"value": part.energy.value, "lo": part.energy.lo, "hi": part.energy.hi})

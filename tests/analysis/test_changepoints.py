@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from joulebook import changepoints
+from joulebook import changepoints, changepoints_partition
 
 
 def cost(values, starts, penalty):
@@ -32,7 +32,7 @@ def test_the_partition_is_the_cheapest_one(numbers, penalty):
     values = np.array(numbers, dtype=float)
     if np.ptp(values) == 0.0:
         return
-    starts = changepoints._optimal_partition(values, penalty).tolist()
+    starts = changepoints_partition.optimal(values, penalty).tolist()
     assert starts[0] == 0
     assert cost(values, starts, penalty) == pytest.approx(cheapest(values, penalty), abs=1e-6)
 

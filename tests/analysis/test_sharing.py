@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joulebook import sharing
+from joulebook import sharing, sharing_part
 
 
 def test_boards_by_energy_and_processors_by_time_with_overhead():
@@ -55,9 +55,9 @@ def test_the_part_of_a_run_and_who_was_beside_it():
         energy_hi=pl.col("energy_j") + 5,
         method=pl.lit("by board"),
     )
-    part = sharing.part_of(shares, "a", scope="node")
+    part = sharing_part.part_of(shares, "a", scope="node")
     assert part is not None
     assert (part.energy.value, part.energy.lo, part.energy.hi, part.others) == (900.0, 895.0, 905.0, ("b",))
-    assert sharing.part_of(shares, "c", scope="node").others == ()
-    assert sharing.part_of(shares, "a", scope="rack") is None
-    assert sharing.part_of(shares, "d", scope="node") is None
+    assert sharing_part.part_of(shares, "c", scope="node").others == ()
+    assert sharing_part.part_of(shares, "a", scope="rack") is None
+    assert sharing_part.part_of(shares, "d", scope="node") is None

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy.signal import lfilter
 
-from joulebook import variability
+from joulebook import variability, variability_cv
 
 START = datetime(2026, 11, 2, tzinfo=UTC)
 
@@ -20,7 +20,7 @@ def test_the_worked_hour():
     t = np.arange(0.0, 3600.0, 10.0)
     gpu = 250 + 80 * np.sin(t / 300) + np.where(t < 600, 80 * (1 - t / 600), 0.0) + np.where(t >= 2400, 40.0, 0.0)
     cpu = 60 + 10 * np.sin(t / 120)
-    assert variability.plain_cv(np.round(gpu, 1) + np.round(cpu, 1)) == pytest.approx(0.189, abs=5e-4)
+    assert variability_cv.plain_cv(np.round(gpu, 1) + np.round(cpu, 1)) == pytest.approx(0.189, abs=5e-4)
 
 
 def test_the_coarse_sensor_is_named_beside_its_variation():
@@ -49,19 +49,19 @@ def process(n, phi, seed):
 def test_trend_and_outliers_do_not_count():
     watts = process(3000, 0.5, 1) + np.linspace(-20.0, 20.0, 3000)
     watts[::60] = 90.0
-    estimate, rejected = variability.estimate_cv(watts)
+    estimate, rejected = variability_cv.estimate_cv(watts)
     assert estimate.value == pytest.approx(0.03, rel=0.05)
     assert estimate.lo < 0.03 < estimate.hi
     assert rejected == pytest.approx(1 / 60, abs=0.004)
-    assert variability.plain_cv(watts) > 0.06
+    assert variability_cv.plain_cv(watts) > 0.06
 
 
 def test_too_little_information_and_two_levels_are_refused():
-    assert "independent" in variability.estimate_cv(process(100, 0.95, 2))[0].reason
+    assert "independent" in variability_cv.estimate_cv(process(100, 0.95, 2))[0].reason
     two = np.where(np.arange(1000) % 5 == 0, 150.0, 300.0) + np.random.default_rng(0).normal(0, 3, 1000)
-    estimate, rejected = variability.estimate_cv(two)
+    estimate, rejected = variability_cv.estimate_cv(two)
     assert "another level" in estimate.reason and rejected == pytest.approx(0.2)
-    assert variability.estimate_cv([1.0, 2.0])[0].value is None
+    assert variability_cv.estimate_cv([1.0, 2.0])[0].value is None
 
 
 def test_high_variation_is_flagged():
@@ -87,5 +87,5 @@ def test_rolling_windows_are_of_equal_length():
 
 
 def test_plain_of_nothing():
-    assert math.isnan(variability.plain_cv([]))
-    assert math.isnan(variability.plain_cv([1.0]))
+    assert math.isnan(variability_cv.plain_cv([]))
+    assert math.isnan(variability_cv.plain_cv([1.0]))

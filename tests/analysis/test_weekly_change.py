@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from joulebook import distributions, iso_weeks, weekly_change, weekly_drift
+from joulebook import distributions, iso_weeks, weekly_change, weekly_drift, weekly_means
 
 WEEK = "2026-W47"
 BEFORE = iso_weeks.before(WEEK, 8)
@@ -170,7 +170,7 @@ def test_the_unit_of_a_metric_does_not_matter(scale, seed):
 
 
 def test_by_week_gives_the_spread_of_the_runs():
-    found = weekly_change.by_week(frame({WEEK: [1.0, 1.1, 0.9], BEFORE[0]: [1.0]}))
+    found = weekly_means.by_week(frame({WEEK: [1.0, 1.1, 0.9], BEFORE[0]: [1.0]}))
     assert found["week"].to_list() == [BEFORE[0], WEEK]
     assert found["lo"].to_list()[0] is None
     logs = np.log([1.0, 1.1, 0.9])

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from joulebook_pipelines import cli, config_errors, fleet, fleet_tables, open_store
+from joulebook_pipelines import cli, config_errors, fleet, fleet_pools, fleet_studies, fleet_tables, open_store
 
 DASK_STUDIES = int(os.environ.get("JOULEBOOK_FLEET_STUDIES", "3"))
 """Studies of the test with real Dask workers; a fleet of forty takes minutes."""
@@ -63,7 +63,7 @@ def assert_same(a, b):
 def test_a_failed_study_is_told_and_does_not_stop_the_rest(studies, tmp_path):
     told = []
     outcomes = fleet.map_over(
-        studies(3, bad=[1]), str(tmp_path / "out"), fleet.here, workers=1, report=False, told=told.append
+        studies(3, bad=[1]), str(tmp_path / "out"), fleet_pools.here, workers=1, report=False, told=told.append
     )
     assert [(o.study, o.status) for o in outcomes] == [("n0", "done"), ("n1", "failed"), ("n2", "done")]
     assert "stduy" in outcomes[1].reason
@@ -80,13 +80,13 @@ def test_a_failed_study_is_told_and_does_not_stop_the_rest(studies, tmp_path):
 
 def test_doing_it_again_changes_no_byte_and_a_study_that_fails_now_loses_its_old_numbers(studies, tmp_path):
     folders, out = studies(2), tmp_path / "out"
-    fleet.map_over(folders, str(out), fleet.here, workers=1, report=False)
-    fleet.map_over(folders, str(tmp_path / "again"), fleet.here, workers=1, report=False)
+    fleet.map_over(folders, str(out), fleet_pools.here, workers=1, report=False)
+    fleet.map_over(folders, str(tmp_path / "again"), fleet_pools.here, workers=1, report=False)
     assert_same(out, tmp_path / "again")
     assert "ingested_utc" not in fleet.open(out, "sources").columns, "it differs from one execution to the next"
     assert not [p for p in out.rglob(".*") if p.is_file()], "no half-written file stays"
     (folders[0] / "study.toml").write_text("[stduy]\n")
-    fleet.map_over(folders, str(out), fleet.here, workers=1, report=False)
+    fleet.map_over(folders, str(out), fleet_pools.here, workers=1, report=False)
     assert fleet.open(out)["study"].unique().to_list() == ["n1"]
     with pytest.raises(config_errors.ConfigError, match="no tables"):
         fleet.open(tmp_path / "nowhere")
@@ -95,11 +95,11 @@ def test_doing_it_again_changes_no_byte_and_a_study_that_fails_now_loses_its_old
 def test_results_may_go_to_any_store_that_fsspec_knows(studies):
     fsspec = pytest.importorskip("fsspec")
     out = "memory://fleet-test"
-    outcomes = fleet.map_over(studies(1), out, fleet.here, workers=1, report=False)
+    outcomes = fleet.map_over(studies(1), out, fleet_pools.here, workers=1, report=False)
     assert [o.status for o in outcomes] == ["done"]
     assert fleet.open(out)["study"].unique().sort().to_list() == ["n0"]
     assert fsspec.filesystem("memory").exists("/fleet-test/n0/study.duckdb")
-    again = fleet.map_over(studies(1, "other"), out, fleet.here, workers=1, report=False)
+    again = fleet.map_over(studies(1, "other"), out, fleet_pools.here, workers=1, report=False)
     assert [o.status for o in again] == ["done"]
     fsspec.filesystem("memory").rm("/fleet-test", recursive=True)
 
@@ -133,21 +133,25 @@ def test_work_of_a_dead_worker_is_given_out_again_and_what_kills_it_is_named(tmp
     assert [o.status for o in outcomes] == ["done", "failed", "done", "done"]
     assert "died" in outcomes[1].reason
     assert given.count("a") == 1, "what is done is not done again"
-    assert given.count("b") == fleet.RETRIES + 1
+    assert given.count("b") == fleet_pools.RETRIES + 1
 
 
 def test_names_are_told_apart():
-    assert fleet.names([Path("/x/a/node"), Path("/x/b/node"), Path("/x/c/study.toml")]) == ["a-node", "b-node", "c"]
+    assert fleet_studies.names([Path("/x/a/node"), Path("/x/b/node"), Path("/x/c/study.toml")]) == [
+        "a-node",
+        "b-node",
+        "c",
+    ]
     with pytest.raises(config_errors.ConfigError, match="twice"):
-        fleet.names([Path("/x/a"), Path("/x/a")])
+        fleet_studies.names([Path("/x/a"), Path("/x/a")])
 
 
 def test_a_glob_is_expanded_and_the_results_are_no_study(studies, tmp_path):
     folders = studies(2)
     (tmp_path / "fleet" / "out").mkdir()
-    assert fleet.studies([str(tmp_path / "fleet" / "*")], out=str(tmp_path / "fleet" / "out")) == folders
+    assert fleet_studies.studies([str(tmp_path / "fleet" / "*")], out=str(tmp_path / "fleet" / "out")) == folders
     with pytest.raises(config_errors.ConfigError, match="matches no"):
-        fleet.studies([str(tmp_path / "none*")])
+        fleet_studies.studies([str(tmp_path / "none*")])
 
 
 def test_the_command_line_runs_a_fleet_on_processes(studies, tmp_path, capsys):
@@ -168,7 +172,7 @@ def test_the_command_line_runs_a_fleet_on_processes(studies, tmp_path, capsys):
 
 def test_without_a_scheduler_it_is_said(studies, tmp_path, capsys, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(fleet, "CONNECT_S", 0.2)
+    monkeypatch.setattr(fleet_pools, "CONNECT_S", 0.2)
     assert (
         cli.run_command(
             ["run", str(studies(1)[0]), "-o", str(tmp_path / "out"), "--dask", f"tcp://127.0.0.1:{_free_port()}"]
@@ -233,7 +237,7 @@ def _wait_for_workers(address, count):
 def test_dask_gives_the_same_bytes_though_a_worker_is_killed_in_the_middle(studies, tmp_path, cluster):
     address, workers = cluster
     folders = studies(DASK_STUDIES)
-    fleet.map_over(folders, str(tmp_path / "serial"), fleet.here, workers=1, report=False)
+    fleet.map_over(folders, str(tmp_path / "serial"), fleet_pools.here, workers=1, report=False)
     _wait_for_workers(address, 2)
 
     def told(_outcome):
@@ -242,7 +246,7 @@ def test_dask_gives_the_same_bytes_though_a_worker_is_killed_in_the_middle(studi
             workers[0].wait()
 
     outcomes = fleet.map_over(
-        folders, str(tmp_path / "dask"), fleet.dask(address), workers=2, report=False, staged=True, told=told
+        folders, str(tmp_path / "dask"), fleet_pools.dask(address), workers=2, report=False, staged=True, told=told
     )
     assert [o.status for o in outcomes] == ["done"] * DASK_STUDIES, [o.reason for o in outcomes]
     assert workers[0].poll() is not None

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.signal import lfilter
 
-from joulebook import drivers, variability
+from joulebook import drivers, variability_cv
 
 REPEATS = 400
 TRUE_CV = 0.03
@@ -34,7 +34,7 @@ def process(n, phi, trend, outliers, rng):
 @pytest.mark.parametrize("name", CASES)
 def test_coefficient_of_variation(name, score):
     rng = np.random.default_rng(81)
-    found = [variability.estimate_cv(process(*CASES[name], rng))[0] for _ in range(REPEATS)]
+    found = [variability_cv.estimate_cv(process(*CASES[name], rng))[0] for _ in range(REPEATS)]
     answered = [e for e in found if e.value is not None]
     bias = np.mean([e.value for e in answered]) / TRUE_CV - 1.0
     coverage = np.mean([e.lo <= TRUE_CV <= e.hi for e in answered])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from joulebook import iso_weeks, schema, weekly_change
+from joulebook import iso_weeks, schema, weekly_change, weekly_means
 from joulebook_pipelines import config, run
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.run import Told
@@ -81,7 +81,7 @@ class History:
     @cached_property
     def by_week(self) -> pl.DataFrame:
         """Their means, week by week."""
-        return weekly_change.by_week(self.judged)
+        return weekly_means.by_week(self.judged)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook import weekly_change
+from joulebook import weekly_change, weekly_means
 from joulebook_pipelines.weekly import page, verdicts, weeks_index, words
 from joulebook_pipelines.weekly.history import History
 from joulebook_pipelines.weekly.verdicts import StudyWeek
@@ -193,7 +193,7 @@ def _benchmarks(data: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[s
             entry = {"name": name, "unit": _unit_name(row["metric"], unit.name), "value": row["now"]}
             if spread is not None:
                 entry["range"] = f"± {spread:.4g}"
-            lists[row["metric"] in weekly_change.HIGHER_IS_BETTER].append(entry)
+            lists[row["metric"] in weekly_means.HIGHER_IS_BETTER].append(entry)
     return lists
 
 

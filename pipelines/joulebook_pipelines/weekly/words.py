@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook import iso_weeks, weekly_change
+from joulebook import iso_weeks, weekly_change, weekly_means
 from joulebook.findings import Estimate
 from joulebook_pipelines import shown
 from joulebook_pipelines.shown import Number, Unit
@@ -85,7 +85,7 @@ def add(parts: Sequence[Estimate]) -> Estimate:
 def effect(row: dict[str, Any]) -> Number:
     """Return an effect in signed per cent, of shares in points."""
     made = shown.ratio(row["effect_ratio"], row["effect_lo"], row["effect_hi"], reason=row["reason"])
-    if row["metric"] in weekly_change.SHARES and not made.refused:
+    if row["metric"] in weekly_means.SHARES and not made.refused:
         return Number(made.text, f"{made.plain} points", made.interval, "% points", half=made.half)
     return made
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from joulebook import sharing
+from joulebook import sharing, sharing_part
 from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Block, Brief, Column, Fold, Items, Section, Table, Text, copyable
 from joulebook_pipelines.report.source import Source
@@ -102,7 +102,7 @@ def _spent(source: Source, run: str) -> Markup:
 
 def _shared(source: Source, run: str, energy: dict[str, Any]) -> Markup | None:
     """Return the sentence of a run that shared its machine: its part, not the whole that others used as well."""
-    part = sharing.part_of(source.rows("shares"), run, scope=energy["scope"])
+    part = sharing_part.part_of(source.rows("shares"), run, scope=energy["scope"])
     if part is None:
         return None
     names = ", ".join(part.others) or "no other run"

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from joulebook import sharing
+from joulebook import sharing, sharing_part
 from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Inline, Section, Table, Text, copyable
 from joulebook_pipelines.report.sections.cost import cell
@@ -57,7 +57,7 @@ def brief(source: Source) -> Inline:
 def _told(source: Source, run: str) -> dict[str, Any] | None:
     """Return the energy that a run is told to have taken: of a machine that it shared, its part."""
     row = source.result(run, source.widest(run) or "", "energy_j")
-    part = None if row is None else sharing.part_of(source.rows("shares"), run, scope=row["scope"])
+    part = None if row is None else sharing_part.part_of(source.rows("shares"), run, scope=row["scope"])
     if row is None or part is None:
         return row
     return row | {"value": part.energy.value, "lo": part.energy.lo, "hi": part.energy.hi}
@@ -88,7 +88,7 @@ def _table(source: Source) -> Table:
     made = []
     shared = False
     for (run, scope), row in zip(places, rows, strict=True):
-        part_of = sharing.part_of(source.rows("shares"), run, scope=scope)
+        part_of = sharing_part.part_of(source.rows("shares"), run, scope=scope)
         shared |= part_of is not None
         most = largest(source, run, scope)
         part = "–" if most is None else most["part"]
