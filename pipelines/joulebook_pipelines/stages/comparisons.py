@@ -7,7 +7,8 @@ import json
 
 import polars as pl
 
-from joulebook import campaign, cut_short, decomposition, schema, sweep, sweet_spot
+from joulebook import campaign, confounds, cut_short, decomposition, schema, sweep, sweet_spot
+from joulebook.findings import Finding
 from joulebook_pipelines.config_schema import Campaign, Sweep
 from joulebook_pipelines.stages.context import Context, Numbers, Stage
 
@@ -100,6 +101,7 @@ def _campaigns(context: Context) -> Numbers:
     for entry in context.study.campaigns:
         runs, short = cut_short.without(_campaign_runs(context, entry), kind="variant")
         numbers.find("", short)
+        numbers.find("", _confounds(context, entry))
         done = campaign.effects(
             runs,
             order=entry.order,
@@ -113,6 +115,17 @@ def _campaigns(context: Context) -> Numbers:
     context.store.replace("decompositions", pl.concat(parts) if parts else empty)
     context.store.replace("changes", pl.concat(frames) if frames else schema.table("changes").empty())
     return numbers
+
+
+def _confounds(context: Context, entry: Campaign) -> tuple[Finding, ...]:
+    """Return which labels, or hosts, changed with a change: the order of repeats is none of them."""
+    runs = context.store.runs().select("host", "labels")
+    labels = [json.loads(text) for text in runs["labels"]]
+    names = sorted({str(name) for told in labels for name in told} - {"variant", "repeat", "host"})
+    columns = {name: [None if told.get(name) is None else str(told[name]) for told in labels] for name in names}
+    table = pl.DataFrame({"variant": [told.get("variant") for told in labels], "host": runs["host"], **columns},
+                         schema_overrides=dict.fromkeys(["variant", *names], pl.String), strict=False)  # fmt: skip
+    return confounds.find(table, order=entry.order, columns=["host", *names])
 
 
 def _decomposed(context: Context, entry: Campaign, done: campaign.Effects) -> list[pl.DataFrame]:
