@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from joulebook import baseline
+from joulebook import baseline, baseline_windows
 
 START = datetime(2026, 11, 2, 1, tzinfo=UTC)
 
@@ -131,7 +131,7 @@ def test_few_readings_that_wander_have_no_interval_of_width_zero():
     # a minute's worth of readings that wander by 2 W at most: the truth is 400 W, and they stay at one side of it
     watts = 401.0 + np.sin(np.arange(60) / 60 * np.pi)
     series = pl.DataFrame({"ts_utc": [at(10 * k) for k in range(60)], "power_w": watts.round(1)})
-    got = baseline.window_mean(series, window(0, 600).with_columns(used=pl.lit(True)))
+    got = baseline_windows.window_mean(series, window(0, 600).with_columns(used=pl.lit(True)))
     assert got.lo < 400.0 < got.hi < 420.0
     assert "independent" in got.reason
 
@@ -140,7 +140,7 @@ def test_a_mean_is_not_known_better_than_a_coarse_step_allows():
     # a sensor in steps of 4 W that flickers between two of them: the truth may lie anywhere around
     watts = 400.0 + 4.0 * (np.random.default_rng(5).random(3000) < 0.1)
     series = pl.DataFrame({"ts_utc": [at(k) for k in range(3000)], "power_w": watts})
-    got = baseline.window_mean(series, window(0, 3000).with_columns(used=pl.lit(True)))
+    got = baseline_windows.window_mean(series, window(0, 3000).with_columns(used=pl.lit(True)))
     assert got.hi - got.value == pytest.approx(4.0 / 12**0.5, rel=0.01)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import baseline, idle_marginal, totals
+from joulebook import baseline, baseline_windows, idle_marginal, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.config_schema import Idle
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
@@ -57,7 +57,7 @@ def _baseline(
     if named:
         windows = pl.DataFrame({"start_utc": [i.start for i in named], "end_utc": [i.end for i in named]})
         windows = windows.with_columns(pl.col("start_utc", "end_utc").dt.convert_time_zone("UTC"), used=pl.lit(True))
-        return baseline.Baseline(baseline.window_mean(totals.series(power), windows), windows)
+        return baseline.Baseline(baseline_windows.window_mean(totals.series(power), windows), windows)
     mine = [r for r in runs if r.host == host]
     spans = pl.DataFrame({"start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine]})
     return baseline.idle(power, runs=spans, use=use)
