@@ -239,25 +239,17 @@ def adequacy(
     unseen = max(0.0, 1 - window_s / pace)
     worst = None if low_w is None or high_w is None else unseen * abs(high_w - low_w) / 2
     locked = unseen > 0 and _locked(step_s, pace, readings)
-    part = (
-        (Finding(
-            "sensor-sees-part-of-the-time", Severity.WARNING if locked else Severity.NOTE, subject,
-            f"The readings cover {1 - unseen:.0%} of the time ({window_s * 1e3:.0f} of every {pace * 1e3:.0f} ms).",
-            {"window_s": window_s, "pace_s": pace, "worst_case_w": worst},
-        ),) if unseen > 0 else ()
-    )  # fmt: skip
-    if locked:
-        bound = "" if worst is None else f"; a mean may be off by {worst:.0f} W"
-        reason = (
-            f"aliased: steps of {step_s:.4g} s and readings every {pace:.4g} s stay in step, and {unseen:.0%} of the "
-            f"time is never seen{bound}"
+    part: tuple[Finding, ...] = ()
+    if unseen > 0:
+        text = f"The readings cover {1 - unseen:.0%} of the time ({window_s * 1e3:.0f} of every {pace * 1e3:.0f} ms)."
+        evidence: dict[str, object] = {"window_s": window_s, "pace_s": pace, "worst_case_w": worst}
+        part = (
+            Finding(
+                "sensor-sees-part-of-the-time", Severity.WARNING if locked else Severity.NOTE, subject, text, evidence
+            ),
         )
-        finding = Finding(
-            "sampling-aliased", Severity.ERROR, subject,
-            f"Absolute numbers are refused: {reason}. Sample faster, or use a counter.",
-            {"step_s": step_s, "pace_s": pace, "worst_case_w": worst},
-        )  # fmt: skip
-        return Adequacy("aliased", worst, reason, (*part, finding))
+    if locked:
+        return _aliased(step_s, pace, unseen, worst, subject, part)
     blur = max(window_s, pace)
     if step_s < 2 * blur:
         reason = f"averaged: steps of {step_s:.4g} s are shorter than two readings or windows ({blur:.4g} s)"
@@ -267,6 +259,23 @@ def adequacy(
         )  # fmt: skip
         return Adequacy("averaged", worst, reason, (*part, finding))
     return Adequacy("resolved", worst, f"steps of {step_s:.4g} s span {step_s / blur:.1f} readings", part)
+
+
+def _aliased(
+    step_s: float, pace_s: float, unseen: float, worst_w: float | None, subject: str, part: tuple[Finding, ...]
+) -> Adequacy:
+    """Return the refusal of a sensor that stays in step with the load."""
+    bound = "" if worst_w is None else f"; a mean may be off by {worst_w:.0f} W"
+    reason = (
+        f"aliased: steps of {step_s:.4g} s and readings every {pace_s:.4g} s stay in step, and {unseen:.0%} of the "
+        f"time is never seen{bound}"
+    )
+    finding = Finding(
+        "sampling-aliased", Severity.ERROR, subject,
+        f"Absolute numbers are refused: {reason}. Sample faster, or use a counter.",
+        {"step_s": step_s, "pace_s": pace_s, "worst_case_w": worst_w},
+    )  # fmt: skip
+    return Adequacy("aliased", worst_w, reason, (*part, finding))
 
 
 def _locked(step_s: float, pace_s: float, readings: int) -> bool:

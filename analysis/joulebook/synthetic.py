@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from scipy.optimize import minimize_scalar
 
@@ -169,18 +170,7 @@ def sweep(
     settings = [(b, r) for b in batch_sizes for r in range(1, repeats + 1)]
     spreads = np.array([spread_ratio, spread_ratio, tokens_spread_ratio])
     draws = 1.0 + spreads * rng.standard_normal((len(settings), 3))
-    runs = [
-        PlannedRun(
-            run_id=f"bs{b}-r{r}",
-            workload=law.workload(b),
-            duration_s=duration_s,
-            idle_before_s=idle_s,
-            labels={"repeat": r},
-            power_factor=float(power),
-            time_factor=float(time),
-        )
-        for (b, r), (power, time, _) in zip(settings, draws, strict=True)
-    ]
+    runs = [law.run(b, r, d, idle_s=idle_s) for (b, r), d in zip(settings, draws, strict=True)]
     order = rng.permutation(len(runs))
     truth = simulate(
         [runs[i] for i in order], seed=seed, start_utc=start_utc, machine=machine, idle_after_s=idle_s, cell_s=cell_s
@@ -206,6 +196,13 @@ class _BatchLaw:
     fixed_step_s: float
     per_sample_s: float
     duration_s: float
+
+    def run(self, batch_size: int, repeat: int, draw: npt.NDArray[np.float64], *, idle_s: float) -> PlannedRun:
+        """Return one repeat, whose power and times differ by the factors that were drawn."""
+        return PlannedRun(
+            run_id=f"bs{batch_size}-r{repeat}", workload=self.workload(batch_size), duration_s=self.duration_s,
+            idle_before_s=idle_s, labels={"repeat": repeat}, power_factor=float(draw[0]), time_factor=float(draw[1]),
+        )  # fmt: skip
 
     def workload(self, batch_size: float) -> Workload:
         """Return the step at a batch size; the board is busier the less of a step is fixed."""

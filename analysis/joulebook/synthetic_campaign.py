@@ -152,21 +152,15 @@ def campaign(
     variants = [(BASELINE, work or Workload(stall_s=3.4, stall_every=6))]
     for change in changes:
         variants.append((change.name, change.applied(variants[-1][1])))
-    draws = iter(1.0 + spread_ratio * rng.standard_normal((len(variants) * repeats, 2)))
+    draws = 1.0 + spread_ratio * rng.standard_normal((len(variants) * repeats, 2))
+    each = [(name, variant, repeat) for name, variant in variants for repeat in range(1, repeats + 1)]
     plan = [
         PlannedRun(
-            run_id=f"{name}-r{repeat}",
-            workload=variant,
-            duration_s=duration_s,
-            idle_before_s=idle_s,
-            labels={"variant": name, "repeat": repeat},
-            power_factor=float(power),
-            time_factor=float(time),
+            run_id=f"{name}-r{repeat}", workload=variant, duration_s=duration_s, idle_before_s=idle_s,
+            labels={"variant": name, "repeat": repeat}, power_factor=float(power), time_factor=float(time),
         )
-        for name, variant in variants
-        for repeat in range(1, repeats + 1)
-        for power, time in [next(draws)]
-    ]
+        for (name, variant, repeat), (power, time) in zip(each, draws, strict=True)
+    ]  # fmt: skip
     truth = simulate(
         plan,
         seed=seed,

@@ -157,12 +157,9 @@ def _parse(log: Log) -> Iterator[Part]:
     names = tuple(f"c{i}" for i in range(len(words)))
     labels, fields, parts = _layout(words)
     mark = f"c{words.index('Mark') + 1}" if "Mark" in words[:-1] else None
-    scope = log.options.scope or ""
-    device = log.options.device or (scope if scope in {"rack", "facility"} else "node")
-    kind = log.options.kind or ("mean" if log.options.window_s else "instant")
-    channel = Channel(device, scope, kind=kind, window_s=log.options.window_s)
+    channel = _channel(log)
     sheet = wide.Sheet(
-        names, ",", Field("c1", "Time", "ts_utc"), (wide.Group(channel, fields, scope or "facility"),),
+        names, ",", Field("c1", "Time", "ts_utc"), (wide.Group(channel, fields, channel.scope or "facility"),),
         lambda text: stamps.parse(text, _FORM), clock, first_row=1, form=_FORM, labels=labels, unmeasured=_UNMEASURED,
         scale=log.options.sign,
     )  # fmt: skip
@@ -190,12 +187,20 @@ def _parse(log: Log) -> Iterator[Part]:
     yield Part(
         findings=(
             *check.findings(log.name),
-            *electrical.findings(log.name, device),
+            *electrical.findings(log.name, channel.device),
             *negative.findings(log),
             *_left_out(log, choice),
             *relative.repeated_hour(log, clock),
         )
     )
+
+
+def _channel(log: Log) -> Channel:
+    """Return what the total of the lines is about: the node, where study.toml says nothing else."""
+    scope = log.options.scope or ""
+    device = log.options.device or (scope if scope in {"rack", "facility"} else "node")
+    kind = log.options.kind or ("mean" if log.options.window_s else "instant")
+    return Channel(device, scope, kind=kind, window_s=log.options.window_s)
 
 
 def _layout(words: list[str]) -> tuple[dict[str, str], tuple[Field, ...], dict[str, str]]:

@@ -52,11 +52,36 @@ _NEVER_ZERO = frozenset({"components", "package"})
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    rows: list[dict[str, object]] = []
-    rejects: list[tuple[int, str | None, str, str, str]] = []
-    channels: dict[str, Channel] = {}
     lines = sum(b.count for b in log.blocks())
     early = untimed.Steps(log) if re.search(r'"host"\s*:\s*\d', log.head.text[:4000]) else None
+    frame, rejects, channels = _told(log, early)
+    if frame.is_empty() and not rejects:
+        raise LogRefusedError(f"{log.name}: no report of Scaphandre in it")
+    frame = frame.unique(["device", "us"], keep="first", maintain_order=True)
+    whole = [d for d, c in channels.items() if c.scope in _NEVER_ZERO]
+    # Without the right to read the counters it reports nothing but zeros; a machine that runs draws something.
+    dead = pl.col("device").is_in(whole) & (pl.col("power_w") == 0)
+    rejects += [
+        (line, d, "consumption", "zero-power", "0")
+        for line, d in frame.filter(dead).select("line", "device").iter_rows()
+    ]
+    bad = pl.DataFrame(rejects, schema=table.REJECT_SCHEMA, orient="row").unique(
+        ["line", "device", "column_name"], maintain_order=True
+    )
+    yield Part(
+        lines=lines, readings=_spanned(frame.filter(~dead)), rejects=bad, channels=tuple(channels.values()),
+        findings=early.findings if early is not None else (),
+    )  # fmt: skip
+
+
+_Reject = tuple[int, str | None, str, str, str]
+
+
+def _told(log: Log, early: untimed.Steps | None) -> tuple[pl.DataFrame, list[_Reject], dict[str, Channel]]:
+    """Return the powers of all reports, what could not be read, and the channels."""
+    rows: list[dict[str, object]] = []
+    rejects: list[_Reject] = []
+    channels: dict[str, Channel] = {}
     for line, told in _documents(log):
         report = _timed(told, early)
         if not isinstance(report, dict) or not isinstance(report.get("host"), dict):
@@ -73,31 +98,16 @@ def _parse(log: Log) -> Iterator[Part]:
                 rows.append(
                     {"line": line, "device": channel.device, "us": round(stamp * 1e6), "power_w": power * _MICROWATT_W}
                 )
-    if not rows and not rejects:
-        raise LogRefusedError(f"{log.name}: no report of Scaphandre in it")
-    frame = pl.DataFrame(rows, schema={"line": pl.Int64, "device": pl.String, "us": pl.Int64, "power_w": pl.Float64})
-    frame = frame.unique(["device", "us"], keep="first", maintain_order=True)
-    whole = [d for d, c in channels.items() if c.scope in _NEVER_ZERO]
-    # Without the right to read the counters it reports nothing but zeros; a machine that runs draws something.
-    dead = pl.col("device").is_in(whole) & (pl.col("power_w") == 0)
-    rejects += [
-        (line, d, "consumption", "zero-power", "0")
-        for line, d in frame.filter(dead).select("line", "device").iter_rows()
-    ]
-    frame = frame.filter(~dead)
+    schema = {"line": pl.Int64, "device": pl.String, "us": pl.Int64, "power_w": pl.Float64}
+    return pl.DataFrame(rows, schema=schema), rejects, channels
+
+
+def _spanned(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give each power its span: it is the mean since the report before, and the first covers the usual step."""
     step = pl.col("us").diff().over("device")
-    # Each power is the mean since the report before; the first covers the usual step.
     span = pl.coalesce(pl.when(step > 0).then(step), step.filter(step > 0).median().over("device")) / 1e6
-    frame = frame.with_columns(
-        span_s=span, ts_utc=pl.col("us").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-    ).drop("us")
-    bad = pl.DataFrame(rejects, schema=table.REJECT_SCHEMA, orient="row").unique(
-        ["line", "device", "column_name"], maintain_order=True
-    )
-    yield Part(
-        lines=lines, readings=frame, rejects=bad, channels=tuple(channels.values()),
-        findings=early.findings if early is not None else (),
-    )  # fmt: skip
+    stamp = pl.col("us").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    return frame.with_columns(span_s=span, ts_utc=stamp).drop("us")
 
 
 def _timed(report: Any, steps: untimed.Steps | None) -> Any:
