@@ -24,7 +24,9 @@ def load(seed: int, *, steady: bool) -> np.ndarray:
     return np.concatenate([np.full(BEGIN_S * 10, 60.0), work, np.full((LOG_S - END_S) * 10, 60.0)])
 
 
-def study(folder: Path, board: np.ndarray, node: np.ndarray) -> pl.DataFrame:
+def study(
+    folder: Path, board: np.ndarray, node: np.ndarray, *, late_s: float = LATE_S, clock: str = "meter"
+) -> pl.DataFrame:
     """Write a board each second and a meter that tells means of 5 s on a late clock; analyse; return results at the node."""
     rng = np.random.default_rng(1)
     first = f"{T0:%Y/%m/%d}"
@@ -36,18 +38,18 @@ def study(folder: Path, board: np.ndarray, node: np.ndarray) -> pl.DataFrame:
     (folder / "gpu.csv").write_text("\n".join(lines) + "\n")
     rows = ["time,power_w"]
     for s in range(MEAN_S, LOG_S, MEAN_S):
-        at = T0 + timedelta(seconds=s + LATE_S)
+        at = T0 + timedelta(seconds=s + late_s)
         rows.append(f"{at:%FT%T}.{at.microsecond // 1000:03d}Z,{node[10 * (s - MEAN_S) : 10 * s].mean():.1f}")
     (folder / "meter.csv").write_text("\n".join(rows) + "\n")
     (folder / "study.toml").write_text(
         '[study]\ntimezone = "UTC"\nreference_clock = "node"\n[[source]]\npath = "gpu.csv"\n'
-        f'[[source]]\npath = "meter.csv"\nscope = "node"\nclock = "meter"\n{RUN}'
+        f'[[source]]\npath = "meter.csv"\nscope = "node"\nclock = "{clock}"\n{RUN}'
     )
     with open_store(run.analyse(config.load(folder), folder / "out").store) as store:
         found = store.results().filter(scope="node", device="", phase="").join(
             store.table("trails").select("trail_s").head(1), how="cross"
         ) if store.table("trails").height else store.results().filter(scope="node", device="", phase="")  # fmt: skip
-        return found.with_columns(status=pl.lit(store.table("alignments").filter(clock="meter")["status"][0]))
+        return found.with_columns(status=pl.lit(store.table("alignments").filter(clock=clock)["status"][0]))
 
 
 def test_the_trail_that_was_found_with_the_offset_is_used(tmp_path: Path) -> None:
@@ -60,6 +62,19 @@ def test_the_trail_that_was_found_with_the_offset_is_used(tmp_path: Path) -> Non
     assert found["value"] == pytest.approx(truth_j, rel=6e-4)  # untold, 2.5 s at both ends would be 0.13 %
     assert found["lo"] <= truth_j <= found["hi"]
     assert "as found with the clock's offset" in found["method"]
+
+
+def test_a_meter_on_the_clock_of_the_machine_trails_as_far(tmp_path: Path) -> None:
+    board = load(5, steady=False)
+    node = 1.15 * board + 200.0
+    truth_j = float(node[10 * BEGIN_S : 10 * END_S].sum()) / 10
+    found = study(tmp_path, board, node, late_s=0.3, clock="node").row(
+        by_predicate=pl.col("metric") == "energy_j", named=True
+    )
+    assert found["status"] == "reference"
+    assert found["trail_s"] == pytest.approx(MEAN_S / 2 + 0.3, abs=0.3)
+    assert "as found with the clock's offset" in found["method"]
+    assert found["lo"] <= truth_j <= found["hi"]
 
 
 def test_an_energy_on_a_clock_that_was_not_found_reaches_as_far_as_the_log_allows(tmp_path: Path) -> None:

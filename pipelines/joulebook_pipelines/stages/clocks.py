@@ -41,20 +41,24 @@ def _work(context: Context) -> Numbers:
     pairs = list(zip(others, side_by_side(jobs), strict=True))
     for clock, found in pairs:
         rows.append(_row(found, clock, reference, numbers))
-    store.replace("trails", _trails(channels, reference, pairs))
     store.replace("alignments", pl.DataFrame(rows, schema=schema.table("alignments").schema))
+    trails = [_trails(channels, reference, pairs)]
     for clock in clocks:
-        numbers.find("", _shared(context, channels, clock))
+        told, trail = _shared(context, channels, clock)
+        numbers.find("", told)
+        trails.append(trail)
+    store.replace("trails", pl.concat(trails).unique(["source_id", "device"], keep="first", maintain_order=True))
     return numbers
 
 
-def _shared(context: Context, channels: pl.DataFrame, clock: str) -> list[Finding]:
-    """Say where a meter that is said to share a clock with the machine's own logs does not keep its time."""
+def _shared(context: Context, channels: pl.DataFrame, clock: str) -> tuple[list[Finding], pl.DataFrame]:
+    """Say where a meter that is said to share a clock with the machine's own logs does not keep its time, else by how much it trails."""
     mine = channels.filter(pl.col("clock") == clock)
     wide = mine.filter(pl.col("scope").is_in(_WIDE) & pl.col("adapter").is_in(METERS))
     narrow = mine.filter(pl.col("scope").is_in(_NARROW) & ~pl.col("source_id").is_in(wide["source_id"].implode()))
+    none = schema.table("trails").empty()
     if wide.is_empty() or narrow.is_empty():
-        return []
+        return [], none
     meter, own = _signal(context, wide, clock), _signal(context, narrow, clock)
     found = _estimate(meter, own, "meter")
     steps = [
@@ -65,10 +69,12 @@ def _shared(context: Context, channels: pl.DataFrame, clock: str) -> list[Findin
     ]
     apart_s = 2 * max(steps)
     if found is None or found.status != "aligned":
-        return []
+        return [], none
     offset_s, lo_s, hi_s = found.offset_s, found.offset_lo, found.offset_hi
-    if offset_s is None or lo_s is None or hi_s is None or (lo_s <= apart_s and hi_s >= -apart_s):
-        return []
+    if offset_s is None or lo_s is None or hi_s is None:
+        return [], none
+    if lo_s <= apart_s and hi_s >= -apart_s:
+        return [], _late(wide, clock, found)
     paths = context.store.table("sources").filter(pl.col("source_id").is_in(wide["source_id"].implode()))["path"]
     side = "ahead of" if offset_s > 0 else "behind"
     return [Finding(
@@ -76,7 +82,16 @@ def _shared(context: Context, channels: pl.DataFrame, clock: str) -> list[Findin
         f"{', '.join(paths.head(3))} is said to be on the clock {clock}, but its power moves {abs(offset_s):.4g} s {side} that of the "
         f"machine's own logs ({lo_s:.4g} to {hi_s:.4g} s): it has a clock of its own. Nothing is moved; give its "
         '[[source]] clock = "meter" and it is aligned.', {"clock": clock, "offset_s": offset_s},
-    )]  # fmt: skip
+    )], none  # fmt: skip
+
+
+def _late(wide: pl.DataFrame, clock: str, found: Alignment) -> pl.DataFrame:
+    """Return by how much a meter on the machine's own clock trails: there, what looks like an offset is delay as well."""
+    mine = _instrument(wide, clock)
+    if mine is None or found.reading_trail_s is None or found.offset_s is None:
+        return schema.table("trails").empty()
+    trail_s = max(found.offset_s + found.reading_trail_s, 0.0)
+    return mine.select("source_id", "device", trail_s=pl.lit(trail_s), against_clock=pl.lit(clock))
 
 
 def _widest(channels: pl.DataFrame, clocks: list[str]) -> str:
