@@ -43,22 +43,6 @@ def jump_variances(stamp_s: Floats, power_w: Floats, seen_s: float, variance: Fl
 
 
 @njit(cache=True, nogil=True)
-def squared_jumps(values: Floats) -> float:
-    """Return the sum of the squared differences of neighbours.
-
-    Examples
-    --------
-    >>> squared_jumps(np.array([1.0, 3.0, 2.0]))
-    5.0
-    """
-    total = 0.0
-    for i in range(values.size - 1):
-        jump = values[i + 1] - values[i]
-        total += jump * jump
-    return total
-
-
-@njit(cache=True, nogil=True)
 def step_counts(stamp_s: Floats, near_s: float, limit_s: float) -> tuple[int, int]:
     """Return how many stamps lie behind the one before, and how many of these steps are over one length up to another.
 

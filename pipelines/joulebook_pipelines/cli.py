@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from typer.exceptions import TyperException
 
 from joulebook import iso_weeks
+from joulebook.wording import counted
 from joulebook_pipelines import cli_results, config, console, fleet, fleet_pools, fleet_studies, headline, inspect, run
 from joulebook_pipelines.cli_options import Json, Out, Quiet, StudyPath, out_of, study_of
 from joulebook_pipelines.config_errors import ConfigError
@@ -54,7 +55,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder
     target.write_text(text, encoding="utf-8")
     console.say(str(target))
     places = text.count(FILL_IN) - 1  # the head of the file tells of the mark
-    answer = f"answer the {console.counted(places, 'place')} marked {FILL_IN} in it, then: " if places else "next: "
+    answer = f"answer the {counted(places, 'place')} marked {FILL_IN} in it, then: " if places else "next: "
     console.tell(f"{answer}joulebook run {folder}")
 
 
@@ -135,7 +136,7 @@ def _hint(study: Study, outcomes: Sequence[Outcome]) -> None:
     refused = sum(o.status == "refused" for o in outcomes)
     if refused and not (study.folder / config.STUDY_FILE).is_file():
         console.tell(
-            f"{console.counted(refused, 'file')} not read. What they lack is said in a study.toml; write one with: "
+            f"{counted(refused, 'file')} not read. What they lack is said in a study.toml; write one with: "
             f"joulebook init {study.folder}"
         )
 

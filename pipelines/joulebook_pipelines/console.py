@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from joulebook.wording import counted
 from joulebook_pipelines.ingest import Outcome
 from joulebook_pipelines.run import Told
 
@@ -58,17 +59,6 @@ def _cell(value: object) -> str:
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
-
-
-def counted(n: int, word: str) -> str:
-    """Return how many there are of a thing.
-
-    Examples
-    --------
-    >>> counted(1, "file"), counted(2, "file")
-    ('1 file', '2 files')
-    """
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def outcomes(files: Sequence[Outcome]) -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from joulebook import boundaries, sharing, sharing_part
-from joulebook_pipelines import console, shown
+from joulebook import boundaries, sharing_part
+from joulebook.wording import counted
+from joulebook_pipelines import shown
 from joulebook_pipelines.store import Store
 
 MOST_SAID = 8
@@ -37,7 +38,7 @@ def lines(store: Store) -> list[str]:
     said = said.unique(_SAID, keep="first", maintain_order=True)
     made += [f"✖ {code} — {subject}: {text}" for code, subject, text in said.head(MOST_SAID)[_SAID].iter_rows()]
     counts = dict(findings.group_by("severity").len().iter_rows())
-    doubts = ", ".join(console.counted(counts.get(s, 0), s) for s in ("error", "warning", "note"))
+    doubts = ", ".join(counted(counts.get(s, 0), s) for s in ("error", "warning", "note"))
     return [*made, f"findings: {doubts}"]
 
 

@@ -128,6 +128,25 @@ end = 2026-10-14T09:10:00Z
     assert told.startswith("Measured is board + package + dram, not the node")
 
 
+def test_power_above_the_nameplate_is_told(analysed):
+    log = "time,power_w\n" + "".join(f"2026-10-14T09:{s // 60:02d}:{s % 60:02d}Z,{720.0}\n" for s in range(601))
+    more = """scope = "board"
+device = "gpu:0"
+[devices]
+tdp_w = 700
+[[run]]
+id = "r"
+start = 2026-10-14T09:00:00Z
+end = 2026-10-14T09:10:00Z
+"""
+    results, findings = analysed({"gpu.csv": log}, each={"gpu.csv": more})
+    row = results.filter(metric="tdp_ratio").row(0, named=True)
+    assert row["value"] == pytest.approx(720 / 700)
+    assert row["method"] == "mean power / (1 × 700 W)"
+    (told,) = findings.filter(code="power-at-tdp").select("run_id", "subject").rows()
+    assert told == ("r", "r at board")
+
+
 def test_phases_of_a_table_have_the_energies_that_it_gives(analysed):
     results, _ = analysed({"phases.csv": PHASES})
     board = results.filter(pl.col("scope") == "board", pl.col("phase") != "")

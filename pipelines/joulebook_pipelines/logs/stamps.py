@@ -280,7 +280,6 @@ class Localiser:
             ZoneInfo(self._zone)
         self._previous: pl.Series | None = None
         self._second_pass_us: int | None = None
-        self.repeated_hours = 0
         self.unresolved_hours = 0
 
     def to_utc(self, naive: pl.Series) -> pl.Series:
@@ -317,7 +316,6 @@ class Localiser:
             second = second | (day == self._second_pass_us)
         if (fell_back & repeated).any():
             self._second_pass_us = int(day.filter(fell_back & repeated)[-1])
-        self.repeated_hours += int(repeated.sum())
         if not second.any():
             self.unresolved_hours += int(repeated.sum())
         frame = pl.DataFrame({"utc": utc, "early": early, "late": late, "repeated": repeated, "second": second})

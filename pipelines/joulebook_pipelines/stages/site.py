@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
-from joulebook import boundaries, carbon, efficiency, energy, estimates, schema
+from joulebook import boundaries, carbon, efficiency, energy, estimates, power_shares, schema
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines import curves
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
@@ -65,12 +67,10 @@ def _efficiency(context: Context, run: Run, scope: str, numbers: Numbers) -> Non
     tdp_w = context.study.devices.tdp_w
     if scope == "board" and tdp_w and power is not None and power.value is not None:
         cards = context.cards(run.run_id)
-        scale = 1.0 / (tdp_w * cards)
-        ratio = Estimate(
-            power.value * scale, None if power.lo is None else power.lo * scale, None if power.hi is None else power.hi * scale,
-            "", power.n, method=f"mean power / ({cards} × {tdp_w:g} W)",
-        )  # fmt: skip
+        share = power_shares.tdp_ratio(power, tdp_w=tdp_w * cards)
+        ratio = replace(share.ratio, method=f"mean power / ({cards} × {tdp_w:g} W)")
         numbers.add(run.run_id, scope, "tdp_ratio", ratio)
+        numbers.find(run.run_id, (replace(f, subject=f"{run.run_id} at {scope}") for f in share.findings))
 
 
 def _mfu(context: Context, run: Run, rate: Estimate, numbers: Numbers) -> None:
