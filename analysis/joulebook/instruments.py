@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from joulebook.findings import Finding, Severity
+
 FAMILIES = ("meter", "sensor", "model")
 """From most to least trusted: an instrument in the supply line, the device's own sensor, a tracker's estimate."""
 
@@ -19,6 +21,15 @@ SAME_START_S = 5.0
 
 WHOLE = frozenset({"node", "rack", "facility", "components", "gpu", "cpu", "dram"})
 """Devices that stand for all of their scope: where one is there, its parts are not added to it."""
+
+TWICE = "the same device is in another file of the study"
+"""Why a file is left out that holds a device over the time of another file."""
+
+OVERLAP_SHARE = 0.25
+"""Share of the shorter file's time from which on two files of a device are no parts of one log: rotation repeats some lines."""
+
+MOST_NAMED = 8
+"""Files that are named one by one; of more, the number is told."""
 
 CHOICE_SCHEMA = {
     "host": pl.String, "scope": pl.String, "source_id": pl.Int32, "device": pl.String, "chosen": pl.Boolean,
@@ -59,6 +70,48 @@ def choose(channels: pl.DataFrame) -> pl.DataFrame:
     ).sort("host", "scope", "source_id", "device")
 
 
+def in_several_files(choice: pl.DataFrame, sources: pl.DataFrame, channels: pl.DataFrame) -> list[Finding]:
+    """Say which devices several files hold at the same time: logs of several machines that nothing tells apart look so.
+
+    Parameters
+    ----------
+    choice
+        As :func:`choose` returns.
+    sources
+        ``source_id, path``.
+    channels
+        ``source_id, device, uuid``.
+    """
+    mine = choice.filter((pl.col("reason") == TWICE) & ~pl.col("scope").is_in(["", "part"]))
+    if mine.is_empty():
+        return []
+    key = ["host", "scope", "device"]
+    told = choice.join(mine.select(*key).unique(), on=key, how="semi").filter(
+        pl.col("chosen") | (pl.col("reason") == TWICE)
+    )
+    told = told.join(sources.select("source_id", "path"), on="source_id").join(
+        channels.select("source_id", "device", "uuid"), on=["source_id", "device"], how="left"
+    )
+    cards = pl.col("uuid").filter(pl.col("uuid") != "").n_unique().over(key)
+    others = bool(told.select((cards > 1).any()).item())
+    used = ", ".join(sorted(told.filter("chosen")["path"].unique()))
+    left = sorted(told.filter(~pl.col("chosen"))["path"].unique())
+    shown = ", ".join(left[:MOST_NAMED]) + (f" and {len(left) - MOST_NAMED} more" if left[MOST_NAMED:] else "")
+    devices = sorted(told["device"].unique())
+    why = (
+        "They name different cards, so they are of several machines"
+        if others
+        else "If they are of several machines, only that one is counted"
+    )
+    return [Finding(
+        "device-in-several-files", Severity.ERROR if others else Severity.WARNING, str(mine["host"][0]),
+        f"{', '.join(devices[:MOST_NAMED])} is in {used} and, at the same time, in {shown}: the first is used, the others are in no "
+        "number. "
+        f'{why}: give each machine its host = "…" in [[source]].',
+        {"devices": devices, "files": left},
+    )]  # fmt: skip
+
+
 def _whole_or_parts(channels: pl.DataFrame) -> pl.DataFrame:
     """Set aside the parts of an instrument that reads their whole as well."""
     instrument = ["host", "scope", "adapter", "clock"]
@@ -75,12 +128,32 @@ def _one_source_a_device(channels: pl.DataFrame) -> pl.DataFrame:
     key = ["host", "scope", "adapter", "clock", "device"]
     overlapping = (pl.col("coverage_ratio").sum().over(key) > 1.5) & (pl.len().over(key) > 1)
     best = pl.col("n").rank("ordinal", descending=True).over(key) == 1
-    twice, inside = overlapping & ~best, _inside_another(channels, key)
+    inside = _inside_another(channels, key)
+    twice = (overlapping & ~best) | _beside_another(channels, key)
     reason = (
         pl.when(inside).then(pl.lit("part of what another file of the study holds"))
-        .when(twice).then(pl.lit("the same device is in another file of the study")).otherwise("reason")
+        .when(twice).then(pl.lit(TWICE)).otherwise("reason")
     )  # fmt: skip
     return channels.with_columns(usable=pl.col("usable") & ~twice & ~inside, reason=reason)
+
+
+def _beside_another(channels: pl.DataFrame, key: list[str]) -> pl.Series:
+    """Tell which files saw a device over much of the time of another file that has more of it: joined, two machines would be one."""
+    if not {"begin_s", "end_s", "filled_ratio"} <= set(channels.columns):
+        return pl.Series([False] * channels.height, dtype=pl.Boolean)
+    numbered = channels.with_row_index("place")
+    covered_s = (pl.col("end_s") - pl.col("begin_s")) * pl.col("filled_ratio")
+    mine = numbered.select("place", *key, "n", "begin_s", "end_s", covered_s=covered_s)
+    pairs = mine.join(mine, on=key, suffix="_other")
+    more = (pl.col("n_other") > pl.col("n")) | (
+        (pl.col("n_other") == pl.col("n")) & (pl.col("place_other") < pl.col("place"))
+    )
+    all_s = pl.max_horizontal("end_s", "end_s_other") - pl.min_horizontal("begin_s", "begin_s_other")
+    # What both cover together beyond the time from their first to their last reading they cover twice.
+    twice_s = pl.col("covered_s") + pl.col("covered_s_other") - all_s
+    shorter_s = pl.min_horizontal("covered_s", "covered_s_other")
+    beside = pairs.filter(more & (twice_s > OVERLAP_SHARE * shorter_s) & (twice_s > 0))
+    return numbered.select(pl.col("place").is_in(beside["place"].unique().to_list())).to_series()
 
 
 def _inside_another(channels: pl.DataFrame, key: list[str]) -> pl.Series:

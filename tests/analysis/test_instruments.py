@@ -1,4 +1,5 @@
 import polars as pl
+import pytest
 
 from joulebook import instruments
 
@@ -66,6 +67,53 @@ def test_an_earlier_flush_of_a_run_is_no_part_of_it_and_a_file_that_fills_a_hole
     holed = hour | {"filled_ratio": 0.5, "coverage_ratio": 0.5}
     filler = half | {"begin_s": 900.0, "end_s": 2700.0}
     assert _chosen(holed, filler).filter("chosen")["source_id"].to_list() == [1, 2]
+
+
+def _logs(*spans):
+    """Return the choice between logs of one card that each saw a stretch of an hour."""
+    rows = [
+        {
+            "scope": "board",
+            "device": "gpu:0",
+            "begin_s": a,
+            "end_s": b,
+            "filled_ratio": 1.0,
+            "coverage_ratio": (b - a) / 3600,
+            "n": n,
+        }
+        for a, b, n in spans
+    ]
+    return _chosen(*rows)
+
+
+def test_logs_that_saw_a_card_over_much_of_the_same_time_are_not_joined():
+    assert _logs((0.0, 2520.0, 2520), (1080.0, 3600.0, 2530))["chosen"].to_list() == [False, True]
+    # Rotation repeats the last lines of a file in the next one.
+    assert _logs((0.0, 1860.0, 1860), (1800.0, 3600.0, 1800))["chosen"].to_list() == [True, True]
+
+
+def _told(choice, uuids):
+    sources = pl.DataFrame(
+        {"source_id": [1, 2], "path": ["n1/gpu.csv", "n2/gpu.csv"]}, schema_overrides={"source_id": pl.Int32}
+    )
+    channels = pl.DataFrame(
+        {"source_id": [1, 2], "device": "gpu:0", "uuid": uuids}, schema_overrides={"source_id": pl.Int32}
+    )
+    return instruments.in_several_files(choice, sources, channels)
+
+
+@pytest.mark.parametrize(
+    ("uuids", "severity"), [(["GPU-a", "GPU-b"], "error"), (["GPU-a", "GPU-a"], "warning"), (["", ""], "warning")]
+)
+def test_a_device_in_several_files_is_told(uuids, severity):
+    (found,) = _told(_logs((0.0, 3600.0, 3600), (0.0, 3600.0, 3590)), uuids)
+    assert (found.code, found.severity) == ("device-in-several-files", severity)
+    assert found.evidence == {"devices": ["gpu:0"], "files": ["n2/gpu.csv"]}
+    assert "host = " in found.message
+
+
+def test_parts_of_one_log_are_not_told():
+    assert _told(_logs((0.0, 1800.0, 1800), (1800.0, 3600.0, 1800)), ["", ""]) == []
 
 
 def test_what_belongs_to_no_boundary_is_never_used():

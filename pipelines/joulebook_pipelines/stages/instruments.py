@@ -28,6 +28,8 @@ def _work(context: Context) -> Numbers:
         choice = instruments.choose(mine)
         frames.append(choice.with_columns(run_id=pl.lit(run.run_id)))
         numbers.find(run.run_id, _nothing_found(context, run) if choice.is_empty() else ())
+        sources, channels = context.store.table("sources"), context.store.table("channels")
+        numbers.find(run.run_id, instruments.in_several_files(choice, sources, channels))
     context.store.replace("instruments", pl.concat(frames) if frames else context.store.table("instruments").clear())
     return numbers
 
