@@ -182,7 +182,10 @@ def _model(
     lag, known = _lag_s(rule, period_s), rule.window_s > 0 or rule.update_s is not None
     # Where the window is the log itself, it trails the load as the readings do: moving them alone would cut one end off.
     moved = lag if rule.hold_edges or kind == "mean" else 0.0
-    made = stretches.between_instants(stamp - moved if moved else stamp, power, limit_s=limit_s, seen_s=rule.window_s)
+    made = stretches.between_instants(
+        stamp - moved if moved else stamp, power, limit_s=limit_s, seen_s=rule.window_s,
+        paced=rule.max_gap_s is None,
+    )  # fmt: skip
     named = "trapezoid"
     if lag:
         named += f", stamps moved back {lag:.3g} s" if moved else f"; readings and window trail the load by {lag:.3g} s"

@@ -66,11 +66,12 @@ def find(data: Sequence[Series], line: Timeline, sensor: Sensor) -> Unseen:
     length, late = float(line.breaks_s[-1]), late_s(sensor)
     starts, ends, rows = [], [], []
     for one in data:
-        limit = stretches.bridge_limit_s(one.period_s) + stretches.STAMP_TOLERANCE_S
         t = np.concatenate(
             [[min(one.t_s[0] - one.period_s, late)], one.t_s, [max(one.t_s[-1] + one.period_s, length + late)]]
         )
-        hole = np.flatnonzero(np.diff(t) > limit)
+        step = np.diff(t)
+        limit = stretches.paced_limits_s(step, stretches.bridge_limit_s(one.period_s))
+        hole = np.flatnonzero(step > limit + stretches.STAMP_TOLERANCE_S)
         a, b = (np.clip(t[at] - late, 0.0, length) for at in (hole, hole + 1))
         keep = b > a
         starts.append(a[keep])

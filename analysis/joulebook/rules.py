@@ -192,6 +192,65 @@ _BROKEN = pl.DataFrame(
 )
 
 
+WHOLE_MACHINES = frozenset({"package", "board", "components", "node", "rack"})
+"""Scopes of which one device cannot be off while a run goes on; of several supplies one may rest."""
+
+
+def unpowered(power: pl.DataFrame, scope: str) -> pl.Series:
+    """Return which readings within a run say 0 W or less of the only device of a scope: they failed.
+
+    Parameters
+    ----------
+    power
+        ``device`` and ``power_w`` [W] of a run.
+    scope
+        Boundary of the readings.
+
+    Returns
+    -------
+    polars.Series
+        False throughout where there are several devices, or where none of the readings is above 0 W: then it is not the
+        run's machine that is measured, which is for others to say.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"device": "node", "power_w": [420.0, 0.0, -1.0, None]})
+    >>> unpowered(frame, "node").to_list(), unpowered(frame, "facility").to_list()
+    ([False, True, True, False], [False, False, False, False])
+    """
+    watts = power["power_w"]
+    least, most = watts.min(), watts.max()
+    if (
+        scope not in WHOLE_MACHINES
+        or not isinstance(least, float)
+        or not isinstance(most, float)
+        or least > 0
+        or most <= 0
+    ):
+        return pl.repeat(value=False, n=power.height, dtype=pl.Boolean, eager=True)
+    if power["device"].n_unique() > 1:
+        return pl.repeat(value=False, n=power.height, dtype=pl.Boolean, eager=True)
+    return (watts <= 0).fill_null(value=False)
+
+
+def failed(readings: int, scope: str) -> list[Finding]:
+    """Return a finding about readings of a run that failed, as :func:`unpowered` tells.
+
+    Examples
+    --------
+    >>> [f.code for f in failed(2, "node")], failed(0, "node")
+    (['unpowered-in-run'], [])
+    """
+    if not readings:
+        return []
+    return [Finding(
+        "unpowered-in-run", Severity.WARNING, scope,
+        f"{readings} readings of the {scope} within the run are 0 W or less, which no machine at work draws: the instrument failed. They "
+        "count as missing: short holes are bridged, longer ones are open time. If the machine was off, end the run before that.",
+        {"readings": readings},
+    )]  # fmt: skip
+
+
 def too_small(mean_power_w: float | None, scope: str) -> list[Finding]:
     """Return a finding where a whole machine draws less on average than any that runs: its kilowatts were read as watts.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from joulebook import ranks, stats, step_sums
@@ -23,6 +24,9 @@ BRIDGE_FLOOR_S = 3.0
 
 BRIDGE_PERIODS = 3.0
 """Steps up to this many periods are bridged, where that is more than the floor."""
+
+PACE_STEPS = 11
+"""Steps whose median is the pace of a log at their middle: more than half of them have to be long."""
 
 STAMP_TOLERANCE_S = 1e-3
 """Stamps are commonly printed to the millisecond, so limits on steps give way by one."""
@@ -110,6 +114,33 @@ def bridge_limit_s(period_s: float | None) -> float:
     return max(BRIDGE_FLOOR_S, BRIDGE_PERIODS * (period_s or 0.0))
 
 
+def paced_limits_s(step_s: Floats, limit_s: float) -> Floats | float:
+    """Return the longest step that is bridged at each place of a log whose pace may have changed [s].
+
+    A logger that was started again with another period goes on at another pace: there the rule is that of the steps
+    around. A gap is one long step among short ones and changes nothing.
+
+    Parameters
+    ----------
+    step_s
+        Steps between readings [s].
+    limit_s
+        The limit by the usual step of the whole log [s].
+
+    Examples
+    --------
+    >>> paced_limits_s(np.array([1.0] * 20 + [10.0] * 20), 3.0)[[5, 30]].tolist()
+    [3.0, 30.0]
+    >>> paced_limits_s(np.array([1.0] * 20 + [600.0] + [1.0] * 20), 3.0)
+    3.0
+    """
+    long = step_s > limit_s + STAMP_TOLERANCE_S
+    if np.count_nonzero(long) <= PACE_STEPS // 2:
+        return limit_s
+    around = pl.Series(step_s).rolling_median(PACE_STEPS, min_samples=PACE_STEPS // 2 + 1, center=True)
+    return np.maximum(limit_s, BRIDGE_PERIODS * around.fill_null(0.0).to_numpy())
+
+
 def lag_s(*, window_s: float, update_s: float | None, period_s: float | None) -> float:
     """Return by how much a reading trails what it speaks of [s]: half the sensor's window plus its value's mean age.
 
@@ -131,7 +162,9 @@ def lag_s(*, window_s: float, update_s: float | None, period_s: float | None) ->
     return window_s / 2 + age_s
 
 
-def between_instants(stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s: float = 0.0) -> Stretches:
+def between_instants(
+    stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s: float = 0.0, paced: bool = False
+) -> Stretches:
     """Return the straight lines between instantaneous readings, where their step is no longer than the limit.
 
     Parameters
@@ -142,6 +175,8 @@ def between_instants(stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s
         Longest step that is bridged [s].
     seen_s
         Averaging window of the sensor [s]: what it saw of each step.
+    paced
+        Whether the limit follows the log's own pace, see :func:`paced_limits_s`.
 
     Examples
     --------
@@ -153,7 +188,8 @@ def between_instants(stamp_s: Floats, power_w: Floats, *, limit_s: float, seen_s
     keep: slice | NDArray[np.bool_] = slice(None)  # most logs are whole: views then, no copies
     if not (shortest_s > 0 and longest_s <= limit_s + STAMP_TOLERANCE_S):
         step = np.diff(stamp_s)
-        keep = (step > 0) & (step <= limit_s + STAMP_TOLERANCE_S)
+        limits_s = paced_limits_s(step, limit_s) if paced else limit_s
+        keep = (step > 0) & (step <= limits_s + STAMP_TOLERANCE_S)
     return Stretches(stamp_s[:-1][keep], stamp_s[1:][keep], power_w[:-1][keep], power_w[1:][keep], variance[keep])
 
 

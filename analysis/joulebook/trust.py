@@ -143,7 +143,7 @@ def judge(power_w: npt.ArrayLike, *, subject: str) -> Trust:
         text += "scatter; an energy from them is only as good as that value."
         findings.append(Finding("stuck-sensor", Severity.WARNING, subject, text, {"readings": int(stuck.sum())}))
     if zero.any():
-        text = f"{int(zero.sum())} readings are zero or less, which no powered device draws; they count as missing."
+        text = f"{int(zero.sum())} readings are zero or less, which no powered device draws; they are in no baseline, level or scatter."
         findings.append(Finding("zero-power", Severity.WARNING, subject, text, {"readings": int(zero.sum())}))
     if spike.any():
         n = int(spike.sum())

@@ -139,8 +139,9 @@ def _counting(log: Log, found: _Columns, sample: list[list[str]], how: relative.
             f"{log.name}: two columns are of {twice} ({', '.join(found.energies)}); take one of them out"
         )
     ranged = {d.device for d, _ in found.ranges.values()}
+    in_time = _in_time(sample, how)  # lines out of order are no falls of a counter
     counting = {
-        h: d.device in ranged or _counts([r[found.headers.index(h)] for r in sample])
+        h: d.device in ranged or _counts([r[found.headers.index(h)] for r in in_time])
         for h, (d, _) in found.energies.items()
     }
     if len(sample) <= FEW_ROWS and not all(counting.values()) and _beyond_intervals(found, sample, how):
@@ -182,6 +183,13 @@ def _counts(texts: list[str]) -> bool:
     values = pl.DataFrame({"v": texts}).select(cells.plain_number(pl.col("v"))).to_series().drop_nulls()
     falls = int((values.diff().drop_nulls() < 0).sum())
     return falls <= COUNTING_FALLS * max(len(values) - 1, 1)
+
+
+def _in_time(sample: list[list[str]], how: relative.Stamping) -> list[list[str]]:
+    """Return the rows whose time can be read in order of time."""
+    at = pl.DataFrame({"t": [r[0] for r in sample]}).select(how.naive(pl.col("t"))).to_series()
+    order = at.arg_sort(nulls_last=True)[: len(at) - at.null_count()]
+    return [sample[i] for i in order]
 
 
 def _step_s(sample: list[list[str]], how: relative.Stamping) -> float | None:

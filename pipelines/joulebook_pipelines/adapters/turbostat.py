@@ -20,7 +20,13 @@ _MEASURED = (*_WATTS, *_JOULES)
 _ROW_OF_TITLES = r"Watt|(?:Pkg|Cor|GFX|RAM|Sys)_J"
 _TIME = "Time_Of_Day_Seconds"
 SAME_ROUND = 0.01
-"""Steps below this share of the longest are between the lines of one round."""
+"""Steps below this share of the longest are between the lines of one round, where no line of the whole machine begins it."""
+
+PACE_ROUNDS = 11
+"""Rounds whose median step is the interval at their middle: it may change where turbostat was started again."""
+
+LOST_ROUND = 1.5
+"""Steps of more intervals than this hold a round that was lost; the powers and energies behind it are of one interval."""
 
 _TOOL = re.compile(r"\t|Watt|^\s*[-\d.]+\s+[-\d.]+\s+[-\d.]+|CPUID|^(?:cpu|turbostat)")
 """Lines of turbostat itself: they hold no collector's stamp."""
@@ -82,10 +88,12 @@ def _field(column: str, header: str, *, required: bool = False) -> Field:
 
 
 def _of_one_interval(span: pl.Series) -> pl.Series:
-    """Return spans of energies: behind a row that was lost the energy is still that of one interval."""
-    usual = span.median()
+    """Return the spans of a device's readings: behind a row that was lost they are still those of one interval."""
+    if span.null_count() == len(span):
+        return span
+    usual = span.rolling_median(PACE_ROUNDS, min_samples=PACE_ROUNDS // 2 + 1, center=True).fill_null(span.median())
     return pl.select(
-        pl.when(pl.lit(span) > 1.5 * pl.lit(usual)).then(pl.lit(usual)).otherwise(pl.lit(span)).alias("span_s")
+        pl.when(pl.lit(span) > LOST_ROUND * pl.lit(usual)).then(pl.lit(usual)).otherwise(pl.lit(span)).alias("span_s")
     ).to_series()
 
 
@@ -144,8 +152,7 @@ class _Reader:
         for group, mine in self._groups(raw):
             values, bad = table.convert(mine, group.fields)
             values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=False)
-            span = mine["span_s"] if group.channel.kind == "mean" else _of_one_interval(mine["span_s"])
-            readings.append(table.kept(values.with_columns(mine["ts_utc"], span)))
+            readings.append(table.kept(values.with_columns(mine["ts_utc"], _of_one_interval(mine["span_s"]))))
             rejects += [bad, judged]
             if group.channel.device not in self._channels and mine.height:
                 self._channels[group.channel.device] = group.channel
@@ -172,7 +179,9 @@ class _Reader:
         regular = pl.col("cells").list.len() == len(self._names)
         # Lines before the table (the description of the CPU) are no rows; among the rows they are damage.
         number = pl.col("raw").str.contains(r"^\s*[-\d.]+[\t ,]+[-\d.]+[\t ,]")
-        odd = cells_.filter(~regular & number).select("line", "raw")
+        among = regular.shift(1).fill_null(value=False) & regular.shift(-1).fill_null(value=False)
+        said = pl.col("raw").str.strip_chars() != ""
+        odd = cells_.with_columns(odd=~regular & said & (number | among)).filter("odd").select("line", "raw")
         raw = cells_.filter(regular).select(
             "line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names)),
             *(("ts_utc", "mark") if self._stamped is not None else ()),
@@ -202,7 +211,8 @@ class _Reader:
         rejects = table.without_time(lost, watts, Field(time, _TIME, "ts_utc"))
         raw = raw.filter(pl.col("ts_utc").is_not_null())
         us = raw["ts_utc"].dt.timestamp("us").alias("us")
-        raw = raw.with_columns(us).join(self._steps(us), on="us", how="left", maintain_order="left")
+        begins = raw.with_columns(us).filter(self._whole())["us"]
+        raw = raw.with_columns(us).join(self._steps(us, begins), on="us", how="left", maintain_order="left")
         return raw.with_columns(span_s=pl.col("step") / 1e6).drop("us", "step"), rejects
 
     def _whole(self) -> pl.Expr:
@@ -220,12 +230,11 @@ class _Reader:
             self._rounds = int(rounds[-1])
         return raw.with_columns(steps.at(rounds.clip(lower_bound=1)), span_s=pl.lit(steps.step_s))
 
-    def _steps(self, us: pl.Series) -> pl.DataFrame:
+    def _steps(self, us: pl.Series, begins: pl.Series) -> pl.DataFrame:
         """Return ``us, step``: lines of one round carry stamps some microseconds apart, a step is one between rounds."""
         stamps_ = pl.DataFrame({"us": us.unique().sort()})
         gap = pl.col("us") - pl.col("us").shift(1, fill_value=self._last_us)
-        stamps_ = stamps_.with_columns(gap=gap)
-        opens = pl.col("gap").is_null() | (pl.col("gap") > SAME_ROUND * pl.col("gap").max())
+        opens = pl.col("us").is_in(begins.implode()) if len(begins) else gap.is_null() | (gap > SAME_ROUND * gap.max())
         rounds = stamps_.filter(opens).select("us", start="us")
         step = pl.col("start") - pl.col("start").shift(1, fill_value=self._last_us)
         rounds = rounds.with_columns(step=step).with_columns(step=pl.coalesce("step", pl.col("step").median()))

@@ -43,7 +43,7 @@ def is_units(line: str) -> bool:
 
 def first(lines: Sequence[str]) -> Header | None:
     """Return the header that comes first: a ``#`` line with a line of units below."""
-    for line, below in itertools.pairwise(lines):
+    for line, below in itertools.pairwise(line for line in lines if line.strip()):
         if line.lstrip().startswith("#") and len(words(line)) > 1 and not is_units(line) and is_units(below):
             return header(line, below)
     return None

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from joulebook import schema, totals
+from joulebook import rules, schema, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.store import Store
@@ -26,6 +26,8 @@ MARGIN_S = 120.0
 
 THREADS = os.cpu_count() or 1
 """Series that are worked on side by side; sums over readings do not hold each other up."""
+
+_NONE_FAILED = pl.DataFrame(schema={"device": pl.String, "ts_utc": schema.UTC})
 
 MOST_KEPT_BYTES = 900_000_000
 """Readings of runs, and as many of whole logs, that are kept in memory between stages [bytes]: of eight cards and a meter
@@ -105,6 +107,7 @@ class Context:
     study: Study
     _kept: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _within: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _failed: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _sizes: dict[bool, int] = field(default_factory=dict, repr=False, compare=False)
     _scopes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
     _numbers: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict, repr=False, compare=False)
@@ -124,7 +127,7 @@ class Context:
         margin
             With those up to :data:`MARGIN_S` before and after the run, to interpolate at its edges.
         """
-        frame = self._read(run.run_id, scope)
+        frame = self._read(run, scope)
         if margin:
             return frame
         place = (run.run_id, scope)
@@ -141,21 +144,37 @@ class Context:
 
     def whole(self, scope: str) -> pl.DataFrame:
         """Return power and utilisation of a scope over the whole study, where a power is told."""
-        return self._read("", scope)
+        return self._read(None, scope)
 
-    def _read(self, run_id: str, scope: str) -> pl.DataFrame:
-        """Return readings of a run, or of the whole study where ``run_id`` is empty, from memory where they are there."""
-        if (run_id, scope) in self._kept:
-            return self._kept[run_id, scope]
-        if run_id:
-            frame = self.store.power(run_id, scope=scope, margin_s=MARGIN_S)
+    def failed(self, run: Run, scope: str) -> pl.DataFrame:
+        """Return ``device, ts_utc`` of readings that no machine at work can have given; :meth:`power` has no power there."""
+        self._read(run, scope)
+        return self._failed.get((run.run_id, scope), _NONE_FAILED)
+
+    def _read(self, run: Run | None, scope: str) -> pl.DataFrame:
+        """Return readings of a run, or of the whole study without one, from memory where they are there."""
+        place = (run.run_id if run else "", scope)
+        if place in self._kept:
+            return self._kept[place]
+        if run:
+            frame = self._without_failed(run, scope, self.store.power(run.run_id, scope=scope, margin_s=MARGIN_S))
         else:
             frame = totals.told(self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")))
         # Stages go through the runs in the same order: what is kept first is asked for again, what comes last is not.
-        size = self._sizes.get(bool(run_id), 0) + int(frame.estimated_size())
+        size = self._sizes.get(bool(run), 0) + int(frame.estimated_size())
         if size <= MOST_KEPT_BYTES:
-            self._kept[run_id, scope], self._sizes[bool(run_id)] = frame, size
+            self._kept[place], self._sizes[bool(run)] = frame, size
         return frame
+
+    def _without_failed(self, run: Run, scope: str, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return readings without the powers that a machine at work cannot have drawn, and note when they were read."""
+        if run.origin == WHOLE_LOG:
+            return frame
+        failed = rules.unpowered(frame, scope)
+        if not failed.any():
+            return frame
+        self._failed[run.run_id, scope] = frame.filter(failed).select("device", "ts_utc")
+        return frame.with_columns(power_w=pl.when(~pl.lit(failed)).then("power_w"))
 
     def runs(self) -> list[Run]:
         """Return the runs, their times on the reference clock, in order of time."""

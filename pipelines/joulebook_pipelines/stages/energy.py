@@ -40,8 +40,16 @@ def _jobs(context: Context, runs: list[Run], told: Ranges) -> Iterator[Callable[
         for scope in context.scopes(run.run_id):
             power = context.power(run, scope, margin=True)
             channels = context.store.chosen_channels(run.run_id, scope)
-            attempts = context.store.attempts(run.run_id, scope)
+            attempts = _attempts(context, run, scope, power)
             yield partial(_measured, run, scope, power, channels, _ranges(told, power), attempts)
+
+
+def _attempts(context: Context, run: Run, scope: str, power: pl.DataFrame) -> pl.DataFrame:
+    """Return when power was asked for, where the readings that tell one do not say it."""
+    told, failed = context.store.attempts(run.run_id, scope), context.failed(run, scope)
+    if failed.is_empty():
+        return told
+    return pl.concat([told, failed]) if told.height else power.select("device", "ts_utc")
 
 
 def _measure_parts(context: Context, run: Run, ranges: Ranges, numbers: Numbers) -> None:
@@ -108,7 +116,11 @@ def _tell(context: Context, measured: _Measured, numbers: Numbers) -> None:
     for row in result.parts.iter_rows(named=True):
         numbers.part(run.run_id, scope, row["device"], "energy_j", row["part"], row["lo"], row["hi"])
     whole_w = next(iter(result.frame.filter(device="")["mean_power_w"]), None)
-    doubts = [*mirrors.find(measured.power, scope=scope), *rules.too_small(whole_w, scope)]
+    doubts = [
+        *mirrors.find(measured.power, scope=scope),
+        *rules.too_small(whole_w, scope),
+        *rules.failed(context.failed(run, scope).height, scope),
+    ]
     numbers.find(run.run_id, [*result.findings, *doubts])
 
 
