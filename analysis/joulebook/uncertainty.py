@@ -16,6 +16,9 @@ GRAIN_SAMPLE = 4096
 FINEST_DECIMALS = 6
 """Values with more decimals than this are taken as not rounded."""
 
+SAME_STEP = 1e-3
+"""Difference from a whole number of steps that is rounding."""
+
 EXACT_WHOLE = 2.0**40
 """Up to this size a double holds a number with some thousandths to spare."""
 
@@ -30,15 +33,16 @@ def grain_w(power_w: Floats) -> float:
     --------
     >>> grain_w(np.array([312.0, 326, 298, 340])), grain_w(np.array([215.3, 215.5, 214.0, 216.7]))
     (14.0, 0.1)
+    >>> grain_w(np.array([0.0, 72, 180, 288, 396]))  # a register of 0.01 Wh that moved by 2 and 3 of them
+    36.0
     """
     some = power_w if power_w.size <= GRAIN_SAMPLE else power_w[:: power_w.size // GRAIN_SAMPLE]
     values = np.unique(some)
     if values.size > 3:
-        steps = np.diff(values)
-        least = float(steps.min())
         # Digits alone would call a meter with 14 W steps one with 1 W steps.
-        if least > 10.0**-FINEST_DECIMALS and np.allclose(steps / least, np.round(steps / least), rtol=0, atol=1e-3):
-            return round(least, FINEST_DECIMALS)
+        common = _common_step(np.diff(values))
+        if common:
+            return round(common, FINEST_DECIMALS)
     largest = float(np.abs(values).max(initial=0.0))
     for decimals in range(FINEST_DECIMALS + 1):
         scaled = values * 10.0**decimals
@@ -46,6 +50,18 @@ def grain_w(power_w: Floats) -> float:
             break  # a double has no digits left to tell
         if np.allclose(scaled, np.round(scaled), rtol=0, atol=1e-3):
             return float(10.0**-decimals)
+    return 0.0
+
+
+def _common_step(steps: Floats) -> float:
+    """Return the largest number of which all steps are multiples (Euclid's), 0 where none above the finest digit is."""
+    step = float(steps.min())
+    while step > 10.0**-FINEST_DECIMALS:
+        multiples = steps / step
+        rest = np.abs(multiples - np.round(multiples))
+        if (rest <= SAME_STEP).all():
+            return step
+        step *= float(rest[rest > SAME_STEP].min())
     return 0.0
 
 

@@ -134,3 +134,39 @@ def test_blank_lines_between_the_lines_of_dmon(hour):
     )
     energy, _, _ = hour((head + rows).replace("\n", "\n\n"), "dmon.log", "board")
     assert energy["value"] == pytest.approx(TRUTH_J, rel=1e-3)
+
+
+def test_lines_of_a_register_that_changed_places_are_no_energies_of_intervals(hour):
+    rows, joules, lines = _rows(), 3.6e9, []
+    for t, w in rows:
+        joules += w
+        lines.append(f"{_iso(t)},{joules / 3.6e6:.5f}\n")
+    swapped = [line for k in range(0, len(lines) - 1, 2) for line in (lines[k + 1], lines[k])] + lines[-1:]
+    energy, _, _ = hour("timestamp,energy_kwh\n" + "".join(swapped), "meter.csv", "node")
+    # A digit is 36 J.
+    assert energy["value"] == pytest.approx(TRUTH_J - 200, abs=250)
+    assert energy["hi"] - energy["lo"] == pytest.approx(2 * 1.96 * 36 / 6**0.5, rel=0.05)
+
+
+def _perf(rows: Iterable[tuple[float, float]]) -> str:
+    lines = [f"{t:16.9f} {w:16.2f} Joules power/energy-pkg/\n" for t, w in rows if t > 0]
+    return "# started on Tue Mar  3 09:00:00 2026\n\n" + "".join(lines)
+
+
+def test_a_gap_of_perfs_intervals_is_a_gap(hour):
+    energy, codes, _ = hour(_perf(r for r in _rows() if not 1500 <= r[0] < 2100), "perf.txt", "package")
+    assert energy["value"] == pytest.approx(TRUTH_J - 180_000, rel=1e-3)
+    assert "gap-not-bridged" in codes
+
+
+def test_perf_that_stalled_tells_the_energy_of_all_of_the_time(hour):
+    rows = [(t, w * 600 if t == 2100 else w) for t, w in _rows() if not 1501 <= t < 2100]
+    energy, codes, _ = hour(_perf(rows), "perf.txt", "package")
+    assert energy["value"] == pytest.approx(TRUTH_J, rel=1e-3)
+    assert "gap-not-bridged" not in codes
+
+
+def test_an_energy_that_no_processor_can_use_is_set_aside(hour):
+    energy, _, rejects = hour(_perf((t, 4294967.0 if t == 1700 else w) for t, w in _rows()), "perf.txt", "package")
+    assert energy["value"] == pytest.approx(TRUTH_J, rel=1e-3)
+    assert rejects == 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, rows, stamps, table
+from joulebook_pipelines.logs import one_interval, rapl, rows, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -72,8 +72,9 @@ class _Reader:
         rejects.append(table.without_time(lost, (energy,), Field("c1", "timestamp", "ts_utc")))
         raw = self._spanned(raw.filter(pl.col("ts_utc").is_not_null()))
         values, bad = table.convert(raw, (energy,))
-        readings = table.kept(values.with_columns(raw["ts_utc"], raw["span_s"]))
-        return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]), channels=fresh)
+        values = one_interval.by_device(values.with_columns(raw["ts_utc"], raw["span_s"]))
+        readings, beyond = table.judge_each(values, raw, energy, {d: c.scope for d, c in self._channels.items()})
+        return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad, beyond]), channels=fresh)
 
     def _named(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Channel, ...]]:
         """Give each line its device; sums that the tool makes itself are parts, as their summands are read."""

@@ -9,7 +9,7 @@ from datetime import datetime
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import rapl, relative, sections, stamps, table
+from joulebook_pipelines.logs import one_interval, rapl, relative, sections, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -117,8 +117,10 @@ class _Reader:
             raw = raw.filter(pl.col("ts_utc").is_not_null())
         # Text prints thousands apart with commas; what a comma separates in -x output is no part of the number.
         values, bad = table.convert(raw, (_VALUE,), decimal=".,")
-        readings = table.kept(values.with_columns(raw["ts_utc"], raw["span_s"]))
-        return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]), channels=fresh)
+        values = values.with_columns(raw["ts_utc"], raw["span_s"])
+        values = one_interval.by_device(values) if self._elapsed is None else values
+        readings, beyond = table.judge_each(values, raw, _VALUE, {d: c.scope for d, c in self._channels.items()})
+        return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad, beyond]), channels=fresh)
 
     def _named(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Channel, ...]]:
         rows, fresh = [], []

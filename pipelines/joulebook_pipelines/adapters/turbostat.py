@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import rapl, rows, sections, stamp_lines, stamps, table, untimed, wide
+from joulebook_pipelines.logs import one_interval, rapl, rows, sections, stamp_lines, stamps, table, untimed, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -21,12 +21,6 @@ _ROW_OF_TITLES = r"Watt|(?:Pkg|Cor|GFX|RAM|Sys)_J"
 _TIME = "Time_Of_Day_Seconds"
 SAME_ROUND = 0.01
 """Steps below this share of the longest are between the lines of one round, where no line of the whole machine begins it."""
-
-PACE_ROUNDS = 11
-"""Rounds whose median step is the interval at their middle: it may change where turbostat was started again."""
-
-LOST_ROUND = 1.5
-"""Steps of more intervals than this hold a round that was lost; the powers and energies behind it are of one interval."""
 
 _TOOL = re.compile(r"\t|Watt|^\s*[-\d.]+\s+[-\d.]+\s+[-\d.]+|CPUID|^(?:cpu|turbostat)")
 """Lines of turbostat itself: they hold no collector's stamp."""
@@ -87,16 +81,6 @@ def _field(column: str, header: str, *, required: bool = False) -> Field:
     return Field(column, header, quantity, unit, required=required)
 
 
-def _of_one_interval(span: pl.Series) -> pl.Series:
-    """Return the spans of a device's readings: behind a row that was lost they are still those of one interval."""
-    if span.null_count() == len(span):
-        return span
-    usual = span.rolling_median(PACE_ROUNDS, min_samples=PACE_ROUNDS // 2 + 1, center=True).fill_null(span.median())
-    return pl.select(
-        pl.when(pl.lit(span) > LOST_ROUND * pl.lit(usual)).then(pl.lit(usual)).otherwise(pl.lit(span)).alias("span_s")
-    ).to_series()
-
-
 class _Stamped:
     """The times that a collector wrote before each round."""
 
@@ -151,8 +135,10 @@ class _Reader:
         readings, fresh = [], []
         for group, mine in self._groups(raw):
             values, bad = table.convert(mine, group.fields)
+            energy = values["energy_j"] if "energy_j" in values.columns else None
+            values = values.with_columns(mine["ts_utc"], one_interval.spans(mine["span_s"], energy))
             values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=False)
-            readings.append(table.kept(values.with_columns(mine["ts_utc"], _of_one_interval(mine["span_s"]))))
+            readings.append(table.kept(values))
             rejects += [bad, judged]
             if group.channel.device not in self._channels and mine.height:
                 self._channels[group.channel.device] = group.channel

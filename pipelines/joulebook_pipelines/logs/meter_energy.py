@@ -59,6 +59,9 @@ def counting(values: pl.Series, stamps: pl.Series, title_says: str, *, beside_po
     bare_title
         The title is nothing but a unit or the word for energy.
     """
+    if not stamps.drop_nulls().is_sorted():  # lines out of order are no falls of a register
+        in_time = stamps.arg_sort(nulls_last=True)
+        values, stamps = values.gather(in_time), stamps.gather(in_time)
     known = values.drop_nulls()
     steps = known.diff().drop_nulls()
     falls = int((steps < 0).sum())

@@ -157,8 +157,9 @@ class Reader:
             raw = raw.with_columns(pl.col("device").replace({t: d for t, (d, _) in of_names.items()}))
             scopes = dict(of_names.values())
             values, rejects = table.convert(raw, group.fields, decimal=self.found.decimal)
-            values, judged = table.judge(self._signed(values), raw, group.fields, group.judged or _judged(scope))
-            frames.append(table.kept(values.with_columns(raw["ts_utc"], raw["span_s"])))
+            values = self._signed(values).with_columns(raw["ts_utc"], raw["span_s"])
+            values, judged = table.judge(values, raw, group.fields, group.judged or _judged(scope))
+            frames.append(table.kept(values))
             all_rejects += [rejects, judged]
             devices = raw["device"].unique(maintain_order=True).to_list() if not group.device else [group.device]
             channels += [_channel(self.log, self.found, d, scopes.get(d, scope), group.fields) for d in devices]

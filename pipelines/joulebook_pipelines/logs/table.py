@@ -257,6 +257,28 @@ def judge(
     return good, pl.concat(rejects) if rejects else no_rejects()
 
 
+def judge_each(
+    values: pl.DataFrame, raw: pl.DataFrame, field: Field, scopes: Mapping[str, str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Apply the physical rules to the readings of several devices, each by those of its scope.
+
+    Parameters
+    ----------
+    values, raw
+        Readings and their text, with ``line`` and ``device``.
+    field
+        The column.
+    scopes
+        Scope of each device.
+    """
+    good, rejects = [values.clear()], [no_rejects()]
+    for (device,), own in values.partition_by("device", as_dict=True, maintain_order=True).items():
+        sound, broken = judge(own, raw, (field,), scopes[str(device)] or "part", never_zero=False)
+        good.append(kept(sound))
+        rejects.append(broken)
+    return pl.concat(good).sort("line", maintain_order=True), pl.concat(rejects)
+
+
 def kept(values: pl.DataFrame) -> pl.DataFrame:
     """Return the rows that still say something: at least one quantity is not null."""
     quantities = [c for c in values.columns if c not in {"line", "device", "ts_utc", "span_s"}]

@@ -204,10 +204,8 @@ class Reader:
                 numbers = mine.select(cells.plain_number(pl.col(f.column).cast(pl.String))).to_series()
                 values, more = _without(values, mine, f, numbers >= limit, rule)
                 all_rejects.append(more)
-        values, judged = table.judge(
-            self._signed(values), mine, group.fields, group.judged, never_zero=group.never_zero
-        )
-        values = values.with_columns(mine["ts_utc"], mine["span_s"])
+        values = self._signed(values).with_columns(mine["ts_utc"], mine["span_s"])
+        values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=group.never_zero)
         return table.kept(values), pl.concat([*all_rejects, judged])
 
     def _signed(self, values: pl.DataFrame) -> pl.DataFrame:
