@@ -37,6 +37,7 @@ def _means(readings: pl.DataFrame) -> dict[str, float]:
         "2026-03-02T10:00:09.123456789+01:00 stdout F ",
         "Mar  2 10:00:09 n1 gpulog[812]: ",
         "Mar 02 10:00:09 ",
+        "0: ",
     ],
 )
 def test_a_prefix_on_every_line_is_passed_over(tmp_path: Path, prefix: str) -> None:
@@ -65,6 +66,13 @@ def test_rows_take_the_time_of_the_line_before_them(tmp_path: Path, stamp: str) 
     assert readings.filter(device="gpu:1")["ts_utc"].dt.strftime("%FT%T").to_list() == [
         f"2026-03-02T10:00:0{i}" for i in range(3)
     ]
+
+
+def test_tasks_of_srun_stay_apart(tmp_path: Path) -> None:
+    other = [TABLE[0], *(row.replace("00 W", "50 W") for row in TABLE[1:])]
+    text = "".join(f" 9: {a}\n10: {b}\n" for a, b in zip(TABLE, other, strict=True))
+    readings = _read(tmp_path, text)
+    assert _means(readings) == {"gpu:0@9": 210.0, "gpu:1@9": 320.0, "gpu:0@10": 210.5, "gpu:1@10": 320.5}
 
 
 def test_rows_take_the_time_in_front_of_them(tmp_path: Path) -> None:

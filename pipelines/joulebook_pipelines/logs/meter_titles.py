@@ -25,6 +25,9 @@ _SERIAL = re.compile(r"\s*\(?(?:LGR|SEN) S/N:[^)]*\)?|,?\s*\(?(?:GMT|UTC)[+-]\d{
 """HOBO loggers put their serial number behind every title, and the offset behind that of the time."""
 
 _LONG_UNITS = {"kwh", "wh", "kw", "watts", "watt"}
+_GLUED = {"power W", "watts W", "energy J"}
+"""Words behind which a large letter without a gap is the unit, as in ``PowerW``."""
+
 _SHORT = {"a", "c", "v", "j", "s", "w", "b"}
 
 
@@ -200,6 +203,8 @@ def _unit_word(written: list[str], bare: str) -> str:
     """Return the word of a title that is a unit: the last, as in ``power_kW``, or a long one, as in ``kWh total``."""
     last = written[-1] if written else ""
     short = last.lower() in _SHORT and len(written) > 1 and not re.search(rf"[_\s./-]{re.escape(last)}$", bare)
+    if short and len(written) > 1 and f"{written[-2].casefold()} {last}" in _GLUED:
+        return last
     if quantity_of(last) and not short:
         return last
     return next((w for w in written if w.lower() in _LONG_UNITS), "")

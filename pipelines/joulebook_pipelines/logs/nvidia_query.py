@@ -34,7 +34,9 @@ _HOST = ("hostname", "host", "node", "nodename", "node_name", "server", "machine
 _HEADERLESS = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3},(?: |.*(?:NVIDIA|GeForce|Tesla|Quadro))")
 
 
-_OWN_TIME = re.compile(r"^\W*(?:time|datetime|date|elapsed|elapsed_s|ts|epoch)\W*,")
+_OWN_TIME = re.compile(
+    r"^\W*(?:(?:unix_?|epoch_?)?time|datetime|date|elapsed|ts|epoch|unix)(?:_?(?:s|sec|ms|us|ns))?\W*,"
+)
 """A script put a time of its own in front of NVIDIA's names: that is a table like any other."""
 
 

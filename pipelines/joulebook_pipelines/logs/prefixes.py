@@ -30,10 +30,11 @@ _PREFIXES = (
     re.compile(r"^\[pod/(?P<who>[\w.-]+)/[\w.-]+\] (?:" + _ISO + r" )?"),
     re.compile(r"^(?P<who>[\w.-]+)\s+\| ?"),
     re.compile(r"^(?P<who>[A-Za-z][\w.-]*): "),
+    re.compile(r"^ *(?P<who>\d{1,5}): "),
     re.compile(rf"^\[?{_ISO}\]?:? "),
     re.compile(rf"^{_SYSLOG} "),
 )
-"""From the longest to the shortest: container logs, syslog and journal, kubectl, compose, pdsh, stamps of ``ts``."""
+"""From the longest to the shortest: container logs, syslog and journal, kubectl, compose, pdsh, ``srun -l``, stamps of ``ts``."""
 
 
 def find(head: Head) -> re.Pattern[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 
 import polars as pl
@@ -92,7 +93,9 @@ def _with_units_beside(
             continue
         said = begin[beside].drop_nulls().unique().to_list()
         if len(said) == 1:
-            told[i], known[i] = thing.rpartition(".")[2], said[0]
+            # The number of a list's element says what the value is about.
+            about = re.match(r"(?:gpu|cpu|psu) \d+", thing)
+            told[i], known[i] = " ".join([*([about[0]] if about else []), thing.rpartition(".")[2]]), said[0]
     return tuple(told), tuple(known)
 
 

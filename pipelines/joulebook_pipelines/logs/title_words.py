@@ -29,6 +29,8 @@ _WORDS = {
     "spanning": "voltage", "tensão": "voltage", "tensión": "voltage", "tensione": "voltage", "tension": "voltage", "courant": "current",
     "corriente": "current", "corrente": "current", "stroom": "current", "ström": "current", "température": "temperature",
     "temperatura": "temperature",
+    "вт": "W", "квт": "kW", "мвт": "MW", "втч": "Wh", "квтч": "kWh", "дж": "J", "кдж": "kJ", "ва": "VA", "счётчик": "counter",
+    "счетчик": "counter", "потребление": "consumption", "мощности": "power", "энергии": "energy",
 }  # fmt: skip
 
 _ANY_SIGN = re.compile("|".join(map(re.escape, sorted(_SIGNS, key=len, reverse=True))))
@@ -39,13 +41,14 @@ def english(title: str) -> str:
 
     Examples
     --------
-    >>> english("有功功率（kW）"), english("Moc czynna [W]"), english("PΣ")
-    ('active power (kW)', 'power active [W]', 'P sum')
+    >>> english("有功功率（kW）"), english("Moc czynna [W]"), english("PΣ"), english("Энергия, кВт·ч")
+    ('active power (kW)', 'power active [W]', 'P sum', 'energy, kWh')
     """
     if title.isascii() and not _words_of(title) & _WORDS.keys():
         return title
     # The sign for micro and the superscripts stay as they are: units are written with them.
     plain = "".join(unicodedata.normalize("NFKC", c) if c not in "µ²³" else c for c in title)
+    plain = re.sub(r"(?i)(?<![^\W\d_])(к?вт)\s*[·*⋅-]\s*ч", r"\1ч", plain)
     plain = _ANY_SIGN.sub(lambda m: f" {_SIGNS[m[0]]} ", plain)
     plain = re.sub(r"[^\W\d_]+", lambda m: _WORDS.get(m[0].casefold(), m[0]), plain)
     return re.sub(r"(?<=\() +| +(?=\))", "", " ".join(plain.split()))
