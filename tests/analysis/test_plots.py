@@ -18,9 +18,9 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.legend import Legend
 
 from joulebook import plots, schema
+from joulebook.clock_maps import corrected
 from joulebook.plots import style as look
 from joulebook.plots import thinning
-from joulebook.plots.alignment import corrected
 from joulebook.plots.energy_bar import _spread
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)

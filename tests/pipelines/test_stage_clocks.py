@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,8 +18,8 @@ from joulebook_pipelines.stages.context import Context
 T0 = datetime(2026, 3, 2, 10, tzinfo=UTC)
 
 
-def written(folder: Path, meter_ahead_s: int) -> None:
-    """Write a board and a meter of one load whose changes never repeat themselves."""
+def written(folder: Path, meter_ahead_s: int) -> list[float]:
+    """Write a board and a meter of one load whose changes never repeat themselves; return the load [W]."""
     draw = random.Random(7)
     load: list[float] = []
     while len(load) < 900:
@@ -35,6 +36,7 @@ def written(folder: Path, meter_ahead_s: int) -> None:
     (folder / "meter.csv").write_text("timestamp,power_w\n" + meter)
     sources = '[[source]]\npath = "gpu.csv"\n[[source]]\npath = "meter.csv"\nscope = "node"\n'
     (folder / "study.toml").write_text('[study]\ntimezone = "UTC"\n' + sources)
+    return load
 
 
 @pytest.mark.parametrize(("meter_ahead_s", "told"), [(47, True), (0, False)])
@@ -50,3 +52,38 @@ def test_a_meter_on_a_shared_clock_is_tried(tmp_path: Path, meter_ahead_s: int, 
     if told:
         assert found[0].evidence["offset_s"] == pytest.approx(meter_ahead_s, abs=1.5)
         assert "ahead" in found[0].message
+
+
+def test_phases_and_steps_of_a_host_whose_clock_is_not_the_reference_are_moved(tmp_path: Path) -> None:
+    """Logs of a training tell times on the clock of their host; the meter, whose clock is the reference, is 47 s ahead."""
+    load = written(tmp_path, 47)
+    begins = [0, *(i for i in range(1, 900) if load[i] != load[i - 1]), 900]
+    spans = [(f"at-{load[a]:.0f}", a, b) for a, b in itertools.pairwise(begins)]
+
+    def stamp(second: int) -> str:
+        return f"{T0 + timedelta(seconds=second):%Y-%m-%dT%H:%M:%SZ}"
+
+    (tmp_path / "phases.csv").write_text(
+        "run,phase,start,end\n" + "".join(f"r,{name},{stamp(a)},{stamp(b)}\n" for name, a, b in spans)
+    )
+    toml = tmp_path / "study.toml"
+    more = f"""[[source]]
+path = "phases.csv"
+[[run]]
+id = "r"
+start = {stamp(0)}
+end = {stamp(899)}
+"""
+    toml.write_text(toml.read_text().replace('scope = "node"\n', 'scope = "node"\nclock = "meter"\n') + more)
+    result = run.analyse(config.load(tmp_path), tmp_path / "out")
+    with open_store(result.store) as store:
+        references = store.table("alignments").filter(clock="node")["reference_clock"].to_list()
+        found = store.results("r").filter(scope="node", metric="phase_power_w").select("phase", "value").rows()
+        context = Context(store, config.load(tmp_path))
+        moved = (context.phases()["start_utc"] - store.table("phases")["start_utc"]).dt.total_seconds().to_list()
+    assert references == ["meter"]
+    assert moved == pytest.approx([47] * len(spans), abs=1.5)
+    assert len(found) >= 4
+    for phase, watts in found:
+        if phase.startswith("at-"):
+            assert watts == pytest.approx(1.1 * float(phase.removeprefix("at-")) + 120, rel=0.02), phase

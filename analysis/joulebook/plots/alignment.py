@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
+from joulebook.clock_maps import corrected
 from joulebook.plots import style as look
 from joulebook.plots import thinning
 
@@ -75,14 +76,6 @@ def alignment(reference: pl.DataFrame, other: pl.DataFrame, fit: pl.DataFrame, *
     _residual(rest, still, aligned, middle, half_s)
     ax.set_title(_title(row), pad=8)
     return ax
-
-
-def corrected(ts_utc: pl.Expr, row: dict[str, Any]) -> pl.Expr:
-    """Return stamps of a clock moved to true time by a row of table ``alignments``."""
-    drift = (row["drift_ppm"] or 0.0) * 1e-6
-    anchor = row["anchor_utc"]
-    since_us = (ts_utc - anchor).dt.total_microseconds() if anchor is not None and drift else pl.lit(0.0)
-    return ts_utc - pl.duration(microseconds=(row["offset_s"] * 1e6 + drift * since_us).round().cast(pl.Int64))
 
 
 def _title(row: dict[str, Any]) -> str:

@@ -13,9 +13,8 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from joulebook import plots
+from joulebook import clock_maps, plots
 from joulebook.plots import style as look
-from joulebook.plots.alignment import corrected
 from joulebook_pipelines.report import svg
 from joulebook_pipelines.report.blocks import Picture
 from joulebook_pipelines.report.source import Source
@@ -143,10 +142,7 @@ def _neighbours(source: Source, run: str, scopes: list[str]) -> str:
 def _phases(source: Source, run: dict[str, Any]) -> pl.DataFrame:
     """Return the phases of a run, moved from its host's clock to that of the readings."""
     rows = source.rows("phases").filter(pl.col("run_id") == run["run_id"])
-    own = source.rows("alignments").filter((pl.col("clock") == (run["host"] or "")) & (pl.col("status") == "aligned"))
-    if own.is_empty():
-        return rows
-    return rows.with_columns(corrected(pl.col(c), own.row(0, named=True)).alias(c) for c in ("start_utc", "end_utc"))
+    return clock_maps.spans(rows, source.rows("alignments"), clock=run["host"] or "")
 
 
 def _described(band: pl.DataFrame) -> str:

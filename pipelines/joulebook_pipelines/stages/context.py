@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from joulebook import rules, schema, totals
+from joulebook import clock_maps, rules, schema, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.store import Store
@@ -186,6 +186,25 @@ class Context:
             )
             for r in self.store.aligned_runs().iter_rows(named=True)
         ]  # fmt: skip
+
+    def steps(self, run: Run) -> pl.DataFrame:
+        """Return the finished steps of a run, their times on the reference clock."""
+        return clock_maps.spans(self.store.finished_steps(run.run_id), self.store.table("alignments"), clock=run.host)
+
+    def phases(self) -> pl.DataFrame:
+        """Return the phases, their times on the reference clock: logs tell them on the clock of their host."""
+        marks, alignments = self.store.table("phases"), self.store.table("alignments")
+        hosts = dict(self.store.table("sources").select("source_id", "host").iter_rows())
+        of_runs = {r.run_id: r.host for r in self.runs()}
+        host = pl.coalesce(
+            pl.col("run_id").replace_strict(of_runs, default=None, return_dtype=pl.String),
+            pl.col("source_id").replace_strict(hosts, default=None, return_dtype=pl.String),
+        )
+        parts = marks.with_columns(_host=host).partition_by("_host", as_dict=True, maintain_order=True)
+        moved = [
+            clock_maps.spans(part.drop("_host"), alignments, clock=str(name or "")) for (name,), part in parts.items()
+        ]
+        return pl.concat(moved) if moved else marks
 
     def scopes(self, run_id: str) -> list[str]:
         """Return the scopes at which a run was measured, narrow to wide."""

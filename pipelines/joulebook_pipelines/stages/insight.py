@@ -22,9 +22,9 @@ def _convergence(context: Context) -> Numbers:
     numbers = Numbers()
     frames = []
     for run in context.runs():
-        steps = (
-            context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc", "loss").drop_nulls("loss")
-        )
+        steps = context.steps(run).select("step", "start_utc", "end_utc", "loss").drop_nulls("loss")
+        # a log of ends alone says nothing of a start: energy is counted from that of the run, not of the power log
+        steps = steps.with_columns(pl.col("start_utc").fill_null(pl.lit(run.start_utc)))
         if steps.height < 20 or steps["loss"].n_unique() < 3:
             continue
         for scope in boundaries.widest(context.scopes(run.run_id))[:1]:

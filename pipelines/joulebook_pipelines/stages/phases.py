@@ -27,7 +27,7 @@ REST = "other"
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
-    marks = context.store.table("phases")
+    marks = context.phases()
     if marks.is_empty():
         return numbers
     for run in context.runs():

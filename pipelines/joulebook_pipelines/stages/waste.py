@@ -26,7 +26,7 @@ MARKED = ("checkpoint", "evaluation", "startup", "idle")
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     runs = context.runs()
-    marks = context.store.table("phases")
+    marks = context.phases()
     for run, scope, whole, found in side_by_side(_stall_jobs(context, runs, marks)):
         _stalls(context, run, scope, found, numbers, whole=whole)
     for run in runs:
@@ -115,7 +115,7 @@ def _about(finding: Finding, run: Run, scope: str) -> Finding:
 
 
 def _rework(context: Context, run: Run, numbers: Numbers) -> None:
-    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc").sort("end_utc")
+    steps = context.steps(run).select("step", "start_utc", "end_utc").sort("end_utc")
     if steps.height < 2 or steps["step"].diff().min() > 0:  # type: ignore[operator]
         return
     for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
