@@ -18,6 +18,8 @@ from joulebook_pipelines.report.source import Source
 
 ROWS_SHOWN = 60
 """Rows of a table on the page; the store has all."""
+SEGMENTS_SHOWN = 30
+"""Segments on the page, the longest."""
 _HASH = 12
 """Digits of a hash that are shown; the copy has all."""
 
@@ -102,9 +104,12 @@ def _calibrations(source: Source, budget: Budget) -> list[Block]:
 def _segments(source: Source) -> list[Block]:
     rows = source.rows("segments")
     rows = rows.filter(pl.col("device") == "") if (rows["device"] == "").any() else rows
-    stalls = rows.filter(pl.col("kind") == "stall").height
-    rows = rows.filter(pl.col("kind") != "stall")
-    if rows.is_empty():
+    # short ones by the hundred hide what was steady
+    shown_rows = rows.filter(pl.col("kind") != "stall").with_row_index("_at")
+    shown_rows = shown_rows.sort(pl.col("end_utc") - pl.col("start_utc"), "_at", descending=[True, False]).head(
+        SEGMENTS_SHOWN
+    )
+    if shown_rows.is_empty():
         return []
     made = [
         [
@@ -113,14 +118,15 @@ def _segments(source: Source) -> list[Block]:
             shown.number(r["mean_w"], r["mean_lo"], r["mean_hi"], unit=shown.Unit("W"), reason="–"),
             shown.number(r["cv_ratio"], reason="–"), r["reason"] or "",
         ]
-        for r in rows.head(ROWS_SHOWN).iter_rows(named=True)
+        for r in shown_rows.sort("_at").iter_rows(named=True)
     ]  # fmt: skip
     columns = [
         Column("run"), Column("boundary"), Column("device"), Column("kind"), Column("from", source.timezone),
         Column("to", source.timezone), Column("mean power", "W"), Column("CV"), Column("why"),
     ]  # fmt: skip
-    left_out = f" Left out: {stalls} stalls, which the table segments has." if stalls else ""
-    caption = f"Segments of the whole scopes.{left_out}{_more(rows.height, 'segments')}"
+    rest = rows.height - shown_rows.height
+    more = f" The {shown_rows.height} longest but for stalls; the table segments has all {rows.height}." if rest else ""
+    caption = f"Segments of the whole scopes.{more}"
     return [Table(columns, made, caption, "table-segments")]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
-from joulebook import sharing, sharing_part
+from joulebook import sharing_part
 from joulebook_pipelines import shown
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Inline, Section, Table, Text, copyable
 from joulebook_pipelines.report.sections.cost import cell
