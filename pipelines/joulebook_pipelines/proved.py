@@ -19,7 +19,7 @@ PROVED = {
     "hf-trainer-state": (1, 1),
     "influx-lines": (2, 0),
     "ipmitool": (17, 3),
-    "lm-sensors": (4, 1),
+    "lm-sensors": (5, 1),
     "megatron": (2, 1),
     "meter-csv": (66, 10),
     "meter-json": (8, 1),

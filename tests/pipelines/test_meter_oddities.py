@@ -206,6 +206,17 @@ def test_the_unit_may_stand_beside_each_power(store: Store, tmp_path: Path) -> N
     assert rejects.height == 0
 
 
+def test_a_plug_of_tapo_answers_in_milliwatts_and_watt_hours(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "plug.jsonl"
+    said = '{{"today_energy":{wh},"month_energy":5000,"local_time":"2026-03-13 10:0{i}:00","current_power":{mw}}}\n'
+    path.write_text("".join(said.format(i=i, wh=500 + 5 * i, mw=300_000 + 1000 * i) for i in range(3)))
+    ingest.ingest((ingest.SourceFile(path, path.name, "meter", options=BERLIN),), store)
+    readings = store.table("readings").sort("ts_utc")
+    assert readings.filter(pl.col("device") == "node")["power_w"].to_list() == [300.0, 301.0, 302.0]
+    today = readings.filter(pl.col("device") == "today")["energy_counter_j"]
+    assert today.diff().drop_nulls().to_list() == [18_000.0, 18_000.0]
+
+
 def test_rows_of_separators_alone_hold_nothing(store: Store, tmp_path: Path) -> None:
     text = "Time;Power (W);;\n" + "".join(f"13/03/2026 10:0{i}:00;40{i},5;;\n" for i in range(4)) + ";;;\n;;;\n"
     readings, rejects, codes = taken(store, tmp_path, text)

@@ -50,6 +50,7 @@ class _Rounds:
     cut: int = -1
     told: set[str] = field(default_factory=set)
     scopes: dict[str, str] = field(default_factory=dict)
+    said_scope: str = ""
 
 
 def _chips(head: Head) -> list[str]:
@@ -70,7 +71,9 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: no line names a chip as sensors prints it (amdgpu-pci-0300)")
     clock = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(_CHIP))
     rounds = _Rounds(
-        clock or untimed.of_dumps(log, max(chips.count(c) for c in chips), _CURE), list(dict.fromkeys(chips))
+        clock or untimed.of_dumps(log, max(chips.count(c) for c in chips), _CURE),
+        list(dict.fromkeys(chips)),
+        said_scope=log.options.scope or "",
     )
     for block in log.blocks():
         yield _read(block, rounds, log)
@@ -199,7 +202,7 @@ def _placed(found: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:
         for chip, label, quantity in found.select("chip", "label", "quantity").unique(maintain_order=True).iter_rows()
     }
     for device, scope in places.values():
-        rounds.scopes.setdefault(device, scope)
+        rounds.scopes.setdefault(device, scope or rounds.said_scope)
     known = pl.DataFrame(
         [(*key, device) for key, (device, _) in places.items()],
         schema=dict.fromkeys(("chip", "label", "quantity", "device"), pl.String), orient="row",

@@ -47,12 +47,12 @@ def device_of(chip: str, label: str, quantity: str, chips: Sequence[str]) -> tup
     socket = re.match(r"Esocket(\d+)$", label) if driver == "amd_energy" else None
     if socket or (driver == "fam15h_power" and label == "power1"):
         return f"cpu:{socket[1] if socket else _number(chip, chips, {driver})}", "package"
-    first = _number(chip, chips, {driver}) == 0
-    if first and (
-        (driver == "power_meter" and label == "power1") or (driver in _SERVERS and label.lower() == "system")
-    ):
-        return "node", "node"
     alone = sum(_driver(c) == driver for c in chips) <= 1
+    meter = driver == "power_meter" and label == "power1"
+    if (meter and alone) or (driver in _SERVERS and label.lower() == "system" and not _number(chip, chips, {driver})):
+        return "node", "node"
+    if meter:  # of several none needs to be that of the machine
+        return f"meter:{_number(chip, chips, {driver})}", ""
     return sensors.slug(f"{driver if alone else chip} {label}"), "part"
 
 

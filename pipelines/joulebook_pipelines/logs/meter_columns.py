@@ -104,6 +104,11 @@ def knows(titles: Sequence[str]) -> bool:
     return measured or {"value", "unit"} <= roles
 
 
+_TAPO = frozenset({"current_power", "today_energy", "month_energy"})
+_TAPO_UNITS = {"power_w": "mW", "energy_j": "Wh"}
+"""What TP-Link's plugs answer, and in which units: they do not say so."""
+
+
 def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
     """Return what each title says, and what only the titles beside it tell: a bare start is one beside an end.
 
@@ -135,6 +140,10 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
         # jtop counts milliwatts and does not say so; its bare GPU is a load.
         found = [replace(m, unit="mW") if m.quantity == "power_w" and not m.unit else m for m in found]
         found = [Meaning() if m.role == "device" else m for m in found]
+    if set(bare) >= _TAPO:
+        found = [
+            replace(m, unit=_TAPO_UNITS[m.quantity]) if not m.unit and m.quantity in _TAPO_UNITS else m for m in found
+        ]
     if _NVIDIA & set(bare) and not any(m.role == "device" for m in found):
         # In NVIDIA's query the index is the card; anywhere else it numbers the rows.
         for at in [bare.index(t) for t in _NVIDIA_CARDS if t in bare][:1]:

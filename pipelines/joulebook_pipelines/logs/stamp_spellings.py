@@ -60,6 +60,8 @@ def plain(text: pl.Series) -> pl.Series:
     ['2024-03-05 10:00:00 +0100', '5.3.2024 10:00:07']
     >>> plain(pl.Series(["2026/3/13 下午 10:00:07", "13/03/2026 10:00:07 p. m.", "3/13/2026, 9:00:07 AM"])).to_list()
     ['2026/3/13 10:00:07 PM', '13/03/2026 10:00:07 PM', '3/13/2026 9:00:07 AM']
+    >>> plain(pl.Series(["13/Mar/2026:10:00:07 +0100"])).to_list()
+    ['2026-03-13 10:00:07 +0100']
     >>> plain(pl.Series(["20240305T100000Z"])).to_list()
     ['2024-03-05 10:00:00Z']
     """
@@ -109,7 +111,8 @@ def _without_words(text: pl.Series) -> pl.Series:
     told = told.str.replace(r"^(\d{4}-<[A-Za-z]{3}>-)0(\d\d)", "${1}${2}")
     for number, month in enumerate(_MONTHS, 1):
         told = told.str.replace(f"<(?i:{month})>", f"{number:02d}")
-    return told
+    # Web servers write a colon between date and time.
+    return told.str.replace(r"^(\d{4}-\d\d-\d\d):(\d\d:)", "${1} ${2}")
 
 
 def is_month(text: pl.Series) -> bool:
