@@ -78,7 +78,7 @@ class PowerReads(Reads):
             that a log of the study has, ``source_id``, and ``host`` where there are several; in order of device and time.
         """
         chosen = self._used(run_id, scope, device)
-        since, until = self._window(run_id, start_utc, end_utc)
+        since, until = self._window(run_id, start_utc, end_utc, "runs" if as_measured else "aligned_runs")
         margin = timedelta(seconds=margin_s)
         bounds = (since - margin if since else None, until + margin if until else None)
         if as_measured:
@@ -210,11 +210,11 @@ class PowerReads(Reads):
         return by_channel(frame, numbers)
 
     def _window(
-        self, run_id: str | None, start_utc: datetime | None, end_utc: datetime | None
+        self, run_id: str | None, start_utc: datetime | None, end_utc: datetime | None, table: str
     ) -> tuple[datetime | None, datetime | None]:
         if run_id is None:
             return start_utc, end_utc
-        run = self.once("select * from runs").filter(pl.col("run_id") == run_id)
+        run = self.once(f"select * from {table}").filter(pl.col("run_id") == run_id)
         if run.is_empty():
             known = ", ".join(self.table("runs")["run_id"].head(20))
             raise KeyError(f"there is no run {run_id!r}; the study has {known}")

@@ -87,3 +87,29 @@ end = {stamp(899)}
     for phase, watts in found:
         if phase.startswith("at-"):
             assert watts == pytest.approx(1.1 * float(phase.removeprefix("at-")) + 120, rel=0.02), phase
+
+
+@pytest.mark.parametrize("meter_ahead_s", [-3600, 3600])
+def test_a_run_of_a_host_an_hour_from_the_reference_is_found_in_all_of_its_logs(
+    tmp_path: Path, meter_ahead_s: int
+) -> None:
+    """The meter was set to another zone than its log is said to be of; a run is told by the clock of its host."""
+    load = written(tmp_path, meter_ahead_s)
+    toml = tmp_path / "study.toml"
+    told = (
+        f'[[run]]\nid = "r"\nstart = {T0:%Y-%m-%dT%H:%M:%SZ}\nend = {T0 + timedelta(seconds=899):%Y-%m-%dT%H:%M:%SZ}\n'
+    )
+    toml.write_text(toml.read_text().replace('scope = "node"', 'scope = "node"\nclock = "meter"') + told)
+    result = run.analyse(config.load(tmp_path), tmp_path / "out")
+    with open_store(result.store) as store:
+        found = {
+            r["scope"]: r
+            for r in store.results("r").iter_rows(named=True)
+            if r["metric"] == "energy_j" and not r["device"] and not r["phase"]
+        }
+        codes = set(store.findings()["code"])
+    board_j = sum((a + b) / 2 for a, b in itertools.pairwise(load[:900]))
+    assert found["board"]["value"] == pytest.approx(board_j, rel=2e-3)
+    assert found["node"]["value"] == pytest.approx(1.1 * board_j + 120 * 899, rel=2e-3)
+    assert found["node"]["coverage_ratio"] > 0.99
+    assert "clock-zone-slip" in codes
