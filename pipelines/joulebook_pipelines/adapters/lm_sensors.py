@@ -179,6 +179,10 @@ def _entries(lines: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:
         raw=pl.coalesce(pl.col("rest").str.extract(_RAW, 2), pl.concat_str(number, unit, separator=" ", ignore_nulls=True)),
     )  # fmt: skip
     found = found.filter(pl.col("quantity").is_not_null() & pl.col("chip").is_not_null())
+    # Where the line of its label was lost a raw number is known by its file.
+    found = found.with_columns(
+        pl.coalesce("label", pl.col("raw_file").str.extract(r"^([a-z]+\d+)"), pl.lit("")).alias("label")
+    )
     # Newer drivers give the power of now beside its mean.
     twice = (pl.col("quantity") == "power_w") & ~pl.struct("mark", "chip", "label", "quantity").is_first_distinct()
     beside = pl.concat_str("label", pl.col("raw_file").str.extract(r"_(\w+)$"), separator=" ", ignore_nulls=True)
