@@ -160,13 +160,20 @@ def rework(power: pl.DataFrame, steps: pl.DataFrame) -> Waste:
     >>> steps = pl.DataFrame({"step": [1, 2, 3, 2, 3, 4], "start_utc": t[:6], "end_utc": t[1:]})
     >>> rework(pl.DataFrame({"device": "node", "ts_utc": t, "power_w": 100.0}), steps).energy.value
     2000.0
+    >>> micro = steps.with_columns(step=pl.Series([1, 1, 2, 2, 3, 3]))
+    >>> rework(pl.DataFrame({"device": "node", "ts_utc": t, "power_w": 100.0}), micro).findings
+    ()
     """
     ordered = steps.drop_nulls(["step", "end_utc"]).sort("end_utc")
     marked = ordered.with_columns(
         start_utc=pl.col("start_utc").fill_null(pl.col("end_utc").shift()),
-        again=(pl.col("step") <= pl.col("step").cum_max().shift()).fill_null(False),
-    ).with_columns(block=((pl.col("again") != pl.col("again").shift()) | (pl.col("step").diff() <= 0)).fill_null(True)
-                   .cum_sum())  # fmt: skip
+        again=(pl.col("step") <= pl.col("step").cum_max().shift()).fill_null(value=False),
+        turn=pl.col("step").rle_id(),
+    )
+    # Lines of one step that follow each other are its micro-steps, or what several processes told of it: one time.
+    marked = marked.with_columns(pl.col("again").first().over("turn"))
+    begins = (pl.col("again") != pl.col("again").shift()) | (pl.col("step").diff() < 0)
+    marked = marked.with_columns(block=begins.fill_null(value=True).cum_sum())
     stretches = (
         marked.filter("again")
         .drop_nulls("start_utc")

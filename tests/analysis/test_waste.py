@@ -44,6 +44,17 @@ def test_steps_done_twice_are_rework():
     assert got.findings[0].evidence == {"steps": 5, "restarts": 2}
 
 
+def test_micro_steps_are_no_rework_and_those_of_a_repeated_step_are_all():
+    steps = pl.DataFrame(
+        {"step": [1, 1, 2, 2, 3, 3, 2, 2, 3, 3, 4, 4], "end_utc": [at(3 * (i + 1)) for i in range(12)]}
+    )
+    steps = steps.with_columns(start_utc=pl.col("end_utc") - timedelta(seconds=3))
+    got = waste.rework(log(50), steps)
+    # Steps 2 and 3 are done again between 18 s and 30 s.
+    assert got.energy.value == pytest.approx(50 * 12)
+    assert [f.evidence["steps"] for f in got.findings] == [2]
+
+
 def test_without_restart_there_is_no_rework():
     steps = pl.DataFrame({"step": [1, 2, 3], "start_utc": [None] * 3, "end_utc": [at(10), at(20), at(30)]},
                          schema_overrides={"start_utc": pl.Datetime("us", "UTC")})  # fmt: skip

@@ -62,6 +62,31 @@ def test_an_epoch_that_is_begun_again_after_a_restart_is_done_twice(tmp_path):
     assert runs["tokens"].to_list() == [12_000.0]
 
 
+def test_batches_number_the_steps_where_epochs_stand_beside_them(tmp_path):
+    text = _csv([(e, s - 1) for e, s in EPOCHS]).replace("step", "batch")
+    steps, runs, codes = _taken(tmp_path, text)
+    assert steps["step"].to_list() == list(range(12))
+    assert runs["tokens"].to_list() == [12_000.0]
+    assert "steps-begin-anew" in codes
+
+
+def test_a_run_that_two_ranks_tell_loses_its_first_step_once(study_folder, tmp_path):
+    rows = "".join(
+        json.dumps({"time": f"2026-03-13T10:00:{5 * i:02d}Z", "run": "x", "step": i, "loss": 2.5, "tokens": 1000})
+        + "\n"
+        for i in range(6)
+    )
+    watts = "".join(f"2026-03-13T10:00:{i:02d}Z,{400 + i % 2}\n" for i in range(40))
+    folder = study_folder(
+        {"rank0.jsonl": rows, "rank1.jsonl": rows, "plug.csv": f"timestamp,power_w\n{watts}"},
+        '[[source]]\npath = "plug.csv"\nscope = "node"\n[[source]]\npath = "rank*.jsonl"\n',
+    )
+    cli.run_command(["run", str(folder), "-o", str(tmp_path / "out"), "--no-report", "-q"])
+    with open_store(tmp_path / "out" / "study.duckdb") as store:
+        assert store.table("runs").select("run_id", "tokens").rows() == [("x", 5000.0)]
+        assert {"rework"} & set(store.findings()["code"]) == set()
+
+
 @pytest.mark.parametrize(
     "rows",
     [

@@ -46,6 +46,10 @@ REPORTED = ("tokens_per_s", "utilization_ratio", "power_w")
 """Means since the line before, which some loops print every so many steps."""
 
 
+_IN_EPOCH = ("batch", "batch_idx", "batch_id", "batch_index", "batch_number", "minibatch")
+"""Names of the place in an epoch, which number the steps where an epoch stands beside them."""
+
+
 def known_names(names: Sequence[str]) -> dict[str, str]:
     """Return which of a log's names stands for which thing of a step.
 
@@ -64,16 +68,17 @@ def known_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def known_of_epochs(names: Sequence[str]) -> dict[str, str]:
-    """Return the same of a log whose steps have no number: where they have a loss, those of the epochs stand for them.
+    """Return the same of a log whose steps have no number: where they have a loss, batches or else epochs number them.
 
     Examples
     --------
     >>> known_of_epochs(["epoch", "train_loss", "train_lr"])
-    {'loss': 'train_loss', 'learning_rate': 'train_lr', 'step': 'epoch'}
+    {'epoch': 'epoch', 'loss': 'train_loss', 'learning_rate': 'train_lr', 'step': 'epoch'}
     """
     known = known_names(names)
-    epoch = next((n for n in names if n.strip().lower() == "epoch"), None)
-    return known | {"step": epoch} if "step" not in known and "loss" in known and epoch is not None else known
+    by_folded = {n.strip().lower(): n for n in reversed(names)}
+    number = next((by_folded[n] for n in (*_IN_EPOCH, "epoch") if n in by_folded and "epoch" in by_folded), None)
+    return known | {"step": number} if "step" not in known and "loss" in known and number is not None else known
 
 
 def tells_of_steps(known: Mapping[str, str]) -> bool:

@@ -109,6 +109,10 @@ def _without_first_steps(runs: pl.DataFrame, steps: pl.DataFrame) -> tuple[pl.Da
     A log that gives ends of steps only does not say when its first step began. The energy before that end is not the
     run's, so neither are the tokens and samples of it.
     """
+    # Several files may tell of one run, each with its first step.
+    steps = steps.unique(
+        [c for c in ("run_id", "step", "end_utc") if c in steps.columns], keep="first", maintain_order=True
+    )
     untold = steps.filter(pl.col("start_utc").is_null()).join(
         runs.select("run_id", end_utc="start_utc"), on=["run_id", "end_utc"], how="semi"
     )
