@@ -34,3 +34,19 @@ def test_a_window_that_may_lie_anywhere_reaches_from_the_least_to_the_most():
     assert clock_error.anywhere_j(_step(), length_s=100.0) is None
     flat = _step().with_columns(power_w=pl.lit(250.0))
     assert clock_error.anywhere_j(flat, length_s=40.0) == pytest.approx((10_000.0, 10_000.0))
+
+
+def test_a_counter_tells_the_power_that_a_wrong_clock_moves():
+    """A register of 1 kJ under 100 W, then 400 W: 10 s a step, then 2.5 s."""
+    at = [*range(0, 200), *range(200, 401)]
+    drawn = [100.0 * min(s, 200) + 400.0 * max(s - 200, 0) for s in at]
+    register = pl.DataFrame(
+        {"device": "node", "ts_utc": [_at(s) for s in at], "energy_counter_j": [1000.0 * (j // 1000) for j in drawn]}
+    )
+    power = clock_error.counted(register)
+    moved_j = clock_error.shift_j(power, start_utc=_at(100), end_utc=_at(300), half_s=30.0)
+    assert moved_j == pytest.approx(30.0 * 300.0, rel=0.1)
+    least, most = clock_error.anywhere_j(clock_error.counted(register, every=1), length_s=100.0)
+    assert (least, most) == pytest.approx((10_000.0, 40_000.0), rel=0.03)
+    powered = register.with_columns(power_w=pl.lit(100.0))
+    assert clock_error.counted(powered).equals(powered)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -183,10 +185,15 @@ def _with_clock_error(
     lost = run.origin != WHOLE_LOG and context.store.clock_refused([*clocks, run.host])
     if not half_s and not lost:
         return result
-    whole = _of_run(context.whole(scope), run, channels) if lost else power
+    whole = _of_run(_whole(context, scope), run, channels) if lost else clock_error.counted(power)
     extra = [
-        _moved_j(whole if d == "" else whole.filter(pl.col("device") == d), run, energy_j, None if lost else half_s)
-        for d, energy_j in result.frame.select("device", "energy_j").iter_rows()
+        _moved_j(
+            whole if row["device"] == "" else whole.filter(pl.col("device") == row["device"]),
+            run,
+            row,
+            None if lost else half_s,
+        )
+        for row in result.frame.iter_rows(named=True)
     ]
     if not any(below or above for below, above in extra):
         return result
@@ -206,21 +213,34 @@ def _with_clock_error(
     return energy.floored(replace(result, frame=widened.drop("below", "above"), parts=pl.concat([result.parts, part])))
 
 
+def _whole(context: Context, scope: str) -> pl.DataFrame:
+    """Return the power of a scope over the whole study, of counters as well."""
+    power = context.whole(scope)
+    if power.height:
+        return power
+    return clock_error.counted(context.store.power(scope=scope, quantities=("energy_counter_j",)), every=1)
+
+
 def _of_run(whole: pl.DataFrame, run: Run, channels: pl.DataFrame) -> pl.DataFrame:
     """Return what the instruments of a run read in all of their logs."""
     mine = whole.filter(pl.col("device").is_in(channels["device"].implode()))
     return mine.filter(pl.col("host") == run.host) if "host" in mine.columns else mine
 
 
-def _moved_j(power: pl.DataFrame, run: Run, energy_j: float | None, half_s: float | None) -> tuple[float, float]:
-    """Return by how much the energy may be less and more [J] for a clock off by up to so much, or by nobody knows what."""
+def _moved_j(power: pl.DataFrame, run: Run, row: dict[str, Any], half_s: float | None) -> tuple[float, float]:
+    """Return by how much an energy may be less and more [J] for a clock off by up to so much, or by nobody knows what."""
     if half_s is not None:
         moved_j = clock_error.shift_j(power, start_utc=run.start_utc, end_utc=run.end_utc, half_s=half_s)
         return moved_j, moved_j
+    energy_j = row["energy_j"]
     reach = clock_error.anywhere_j(power, length_s=run.duration_s) if energy_j is not None else None
-    if reach is None or energy_j is None:
+    if reach is None:
         return 0.0, 0.0
-    return max(energy_j - reach[0], 0.0), max(reach[1] - energy_j, 0.0)
+    # Least and most are no better known than the energy itself: that adds, and is told as a part that adds in squares.
+    known = [abs(energy_j - (row[end] if row[end] is not None else energy_j)) for end in ("lo", "hi")]
+    most = [max(energy_j - reach[0], 0.0), max(reach[1] - energy_j, 0.0)]
+    below, above = (math.sqrt(m * m + 2 * m * u) for m, u in zip(most, known, strict=True))
+    return below, above
 
 
 def _about(channels: pl.DataFrame) -> str:
