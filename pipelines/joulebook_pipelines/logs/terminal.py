@@ -23,9 +23,11 @@ def without_codes(data: bytes) -> bytes:
     >>> without_codes(b"\x1b[32m71.5 W\x1b[0m"), without_codes(b"\x1b[5;12H71")
     (b'71.5 W', b'\x1b[5;12H71')
     """
-    if _MARK in data:  # files that were put one behind the other each begin with one
+    # A single byte is looked for ten times as fast as several: nearly all logs hold none of these.
+    if b"\xef" in data and _MARK in data:  # files that were put one behind the other each begin with one
         data = data.replace(b"\n" + _MARK, b"\n").removeprefix(_MARK)
-    return _OF_BYTES.sub(b"", data) if b"\x1b" in data or b"#033" in data else data
+    coded = b"\x1b" in data or (b"#" in data and b"#033" in data)
+    return _OF_BYTES.sub(b"", data) if coded else data
 
 
 def plain(text: str) -> str:
