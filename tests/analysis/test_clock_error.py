@@ -47,6 +47,6 @@ def test_a_counter_tells_the_power_that_a_wrong_clock_moves():
     moved_j = clock_error.shift_j(power, start_utc=_at(100), end_utc=_at(300), half_s=30.0)
     assert moved_j == pytest.approx(30.0 * 300.0, rel=0.1)
     least, most = clock_error.anywhere_j(clock_error.counted(register, every=1), length_s=100.0)
-    assert (least, most) == pytest.approx((10_000.0, 40_000.0), rel=0.03)
+    assert (least, most) == pytest.approx((10_000.0, 40_000.0), rel=0.05)  # of whole seconds a step lasts two or three
     powered = register.with_columns(power_w=pl.lit(100.0))
     assert clock_error.counted(powered).equals(powered)
