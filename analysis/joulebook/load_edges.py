@@ -12,8 +12,9 @@ from joulebook.stretches import Floats, Stretches
 BESIDE = 3
 """Readings on either side of an end whose medians tell whether power jumps there: one may be a stray."""
 
-LEAST_JUMP = 3.0
-"""Power jumps where it differs by so many times what readings usually do from one to the next."""
+LEAST_JUMP = 6.0
+"""Power jumps where it differs by so many times what readings usually do from one to the next: on a steady climb, which is no
+jump, the middles of both sides are three readings apart."""
 
 
 def hold(
@@ -51,6 +52,9 @@ def hold(
     >>> done, held_s = hold(lines, at, watts, window_s=0.0, length_s=18.0, limit_s=15.0)
     >>> done.total_j, held_s
     (5400.0, 8.0)
+    >>> climb = np.array([60.0, 80, 100, 120, 140, 160, 180, 200, 220])  # 100 to 172 W
+    >>> hold(stretches.between_instants(at, climb, limit_s=15.0), at, climb, window_s=0.0, length_s=18.0, limit_s=15.0)[1]
+    0.0
     """
     # A mean may begin with the window; a point at its very end may be of either side.
     half = window_s / 2 - stretches.STAMP_TOLERANCE_S if window_s else stretches.STAMP_TOLERANCE_S

@@ -7,6 +7,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from joulebook_pipelines import config, open_store, run
@@ -113,3 +114,36 @@ def test_a_run_of_a_host_an_hour_from_the_reference_is_found_in_all_of_its_logs(
     assert found["node"]["value"] == pytest.approx(1.1 * board_j + 120 * 899, rel=2e-3)
     assert found["node"]["coverage_ratio"] > 0.99
     assert "clock-zone-slip" in codes
+
+
+def test_machines_of_one_study_are_calibrated_each_by_its_own_meter(tmp_path: Path) -> None:
+    """The loads of the two have nothing to do with each other, so their clocks cannot be found by power: nor is that needed."""
+    toml = '[study]\ntimezone = "UTC"\n'
+    for host, gain, offset_w, seed in (("n1", 1.1, 120.0, 3), ("n2", 1.25, 400.0, 4)):
+        draw = random.Random(seed)
+        load: list[float] = []
+        while len(load) < 3600:
+            load += [draw.choice((80.0, 200.0, 320.0, 400.0))] * draw.randint(90, 200)
+        at = [T0 + timedelta(seconds=i) for i in range(3600)]
+        board = "".join(
+            f"{t:%Y/%m/%d %H:%M:%S.000}, 0, A100, {w + draw.gauss(0, 1):.2f} W\n"
+            for t, w in zip(at, load, strict=False)
+        )
+        meter = "".join(
+            f"{t:%Y-%m-%dT%H:%M:%SZ},{gain * w + offset_w + draw.gauss(0, 1):.1f}\n"
+            for t, w in zip(at, load, strict=False)
+        )
+        (tmp_path / f"gpu-{host}.csv").write_text("timestamp, index, name, power.draw [W]\n" + board)
+        (tmp_path / f"meter-{host}.csv").write_text("timestamp,power_w\n" + meter)
+        toml += f'[[source]]\npath = "gpu-{host}.csv"\nhost = "{host}"\n'
+        toml += f'[[source]]\npath = "meter-{host}.csv"\nhost = "{host}"\nscope = "node"\n'
+        toml += f'[[run]]\nid = "{host}"\nhost = "{host}"\nstart = {at[60]:%Y-%m-%dT%H:%M:%SZ}\nend = {at[-60]:%Y-%m-%dT%H:%M:%SZ}\n'
+    (tmp_path / "study.toml").write_text(toml)
+    result = run.analyse(config.load(tmp_path), tmp_path / "out")
+    with open_store(result.store) as store:
+        found = {r["host"]: r for r in store.table("calibrations").iter_rows(named=True) if r["scope"] == "board"}
+        widened = store.table("uncertainties").filter((pl.col("part") == "alignment") & (pl.col("hi") > 0))
+    for host, gain, offset_w in (("n1", 1.1, 120.0), ("n2", 1.25, 400.0)):
+        assert found[host]["gain_lo"] <= gain <= found[host]["gain_hi"]
+        assert found[host]["offset_lo"] <= offset_w <= found[host]["offset_hi"]
+    assert widened.is_empty()

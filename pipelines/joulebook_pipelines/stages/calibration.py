@@ -32,7 +32,7 @@ def _work(context: Context) -> Numbers:
         if reference is None:
             continue
         for scope in (s for s in READINGS if s in scopes):
-            reading = context.whole(scope)
+            reading = context.whole(scope, host)
             if reading["span_s"].null_count():
                 found.append(
                     (_pair(context, host, scope, reference, ticks.total(reading), numbers), host, scope, reference)
@@ -53,7 +53,7 @@ def _pair(
         reason = f"the clock of {unaligned} is not aligned, so readings of one moment cannot be paired"
         numbers.find("", [Finding("calibration-refused", Severity.WARNING, subject, f"No calibration: {reason}.")])
         return calibrate.refused(reason, subject=subject)
-    points = _points(reading, ticks.total(context.whole(reference)), scope)
+    points = _points(reading, ticks.total(context.whole(reference, host)), scope)
     found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
     numbers.find("", found.findings)
     paths = context.store.used_channels(host, [reference])["path"].unique().sort()
@@ -71,9 +71,10 @@ def _points(reading: pl.DataFrame, wall: pl.DataFrame, scope: str) -> pl.DataFra
 
 
 def _unaligned(context: Context, host: str, scopes: tuple[str, ...]) -> str:
-    """Return the name of a clock of these readings that could not be aligned, '' where there is none."""
-    bad = context.store.used_channels(host, scopes).filter(pl.col("status") == "refused")
-    return str(bad["clock"][0]) if bad.height else ""
+    """Return the name of a clock of these readings that could not be aligned to another one of them, '' where there is none."""
+    used = context.store.used_channels(host, scopes)
+    bad = used.filter(pl.col("status") == "refused")
+    return str(bad["clock"][0]) if bad.height and used["clock"].n_unique() > 1 else ""
 
 
 def _residual(context: Context, runs: list[Run], reference: str, numbers: Numbers) -> None:

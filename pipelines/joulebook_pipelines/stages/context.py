@@ -142,9 +142,11 @@ class Context:
         """Return the readings that tell a power."""
         return totals.told(self.power(run, scope, margin=margin))
 
-    def whole(self, scope: str) -> pl.DataFrame:
-        """Return power and utilisation of a scope over the whole study, where a power is told."""
-        return self._read(None, scope)
+    def whole(self, scope: str, host: str | None = None) -> pl.DataFrame:
+        """Return power and utilisation of a scope over the whole study, where a power is told, of one host or of all."""
+        power = self._read(None, scope)
+        several = host is not None and "host" in power.columns and power["host"].n_unique() > 1
+        return power.filter(pl.col("host") == host) if several else power
 
     def failed(self, run: Run, scope: str) -> pl.DataFrame:
         """Return ``device, ts_utc`` of readings that no machine at work can have given; :meth:`power` has no power there."""

@@ -24,7 +24,7 @@ def _work(context: Context) -> Numbers:
     runs = context.runs()
     measured = sorted({(r.host, s) for r in runs for s in context.scopes(r.run_id)})
     found_there = side_by_side(
-        partial(_baseline, _of(context.whole(s), h), h, runs, context.study.idles, _use(context, measured, h, s))
+        partial(_baseline, context.whole(s, h), h, runs, context.study.idles, _use(context, measured, h, s))
         for h, s in measured
     )
     for (host, scope), found in zip(measured, found_there, strict=True):
@@ -35,16 +35,10 @@ def _work(context: Context) -> Numbers:
     return numbers
 
 
-def _of(power: pl.DataFrame, host: str) -> pl.DataFrame:
-    """Return the readings of a host, where they are of several."""
-    several = "host" in power.columns and power["host"].n_unique() > 1
-    return power.filter(pl.col("host") == host) if several else power
-
-
 def _use(context: Context, measured: Sequence[tuple[str, str]], host: str, scope: str) -> pl.DataFrame | None:
     """Return the readings of the boards inside a scope: their utilisation tells work from rest."""
     inside = scope in WITH_BOARDS and (host, "board") in measured
-    return _of(context.whole("board"), host) if inside else None
+    return context.whole("board", host) if inside else None
 
 
 def _baseline(

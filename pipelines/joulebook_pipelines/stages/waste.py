@@ -149,7 +149,7 @@ def _gaps(context: Context, runs: list[Run], numbers: Numbers) -> None:
             "run_id": [r.run_id for r in mine], "start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine],
         })  # fmt: skip
         for scope in sorted({s for r in mine for s in context.scopes(r.run_id) if s in SCOPES}):
-            found = waste.gaps(context.whole(scope), frame)
+            found = waste.gaps(context.whole(scope, host), frame)
             for row in found.frame.iter_rows(named=True):
                 method = f"between this run and {row['after']}"
                 estimate = Estimate(row["energy_j"], row["lo"], row["hi"], "J", method=method, reason=row["reason"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from joulebook import iso_weeks, schema, weekly_change, weekly_means
+from joulebook import iso_weeks, schema, weekly_means
 from joulebook_pipelines import config, run
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.run import Told

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook import iso_weeks, weekly_change, weekly_means
+from joulebook import iso_weeks, weekly_means
 from joulebook.findings import Estimate
 from joulebook_pipelines import shown
 from joulebook_pipelines.shown import Number, Unit
