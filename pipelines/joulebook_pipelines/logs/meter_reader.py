@@ -210,9 +210,8 @@ class Reader:
             damage.append(nul)
         ready = meter_form.prepared(block, found.dialect)
         split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
-        # Spreadsheets write the separators of rows that hold nothing, tables in text a line of dashes below their titles.
-        filled = pl.any_horizontal([~pl.col(n).fill_null("").str.contains(r'^[-:=\s"]*$') for n in found.dialect.names])
-        frame, odd = meter_form.plain_cells(split.frame.filter(filled)), split.odd
+        cells_ = _without_blank_rows(split.frame, found.layout.time[0])
+        frame, odd = meter_form.plain_cells(cells_), split.odd
         if self.headers.foreign or (self.headers.title and self.headers.title.encode() in block.data):
             frame, others = self.headers.split(frame)
             damage.append(others)
@@ -273,6 +272,16 @@ class Reader:
         if len(us):
             self.last_of_day_us, self.days = us[-1], int(passed[-1])
         return naive + passed * timedelta(days=1)
+
+
+def _without_blank_rows(frame: pl.DataFrame, time: str) -> pl.DataFrame:
+    """Leave out rows that hold nothing: separators alone, as spreadsheets write them, or a line of dashes below the titles."""
+    blank = r'^[-:=\s"]*$'
+    if not frame[time].fill_null("").str.contains(blank).any():
+        return frame
+    return frame.filter(
+        pl.any_horizontal([~pl.col(c).fill_null("").str.contains(blank) for c in frame.columns if c != "line"])
+    )
 
 
 def _judged(scope: str) -> str:
