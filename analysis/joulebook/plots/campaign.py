@@ -61,7 +61,7 @@ def campaign(changes: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     for i, rows in enumerate(parts):
         panel = ax.inset_axes((i * (width + 0.05), 0.0, width, 1.0))
         _waterfall(panel, rows, names=i == 0, reason_length=56 // len(parts))
-    ax.set_title(changes["campaign"][0], pad=18)
+    ax.set_title(changes["campaign"][0], pad=26)
     return ax
 
 

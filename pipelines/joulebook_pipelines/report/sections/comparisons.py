@@ -12,7 +12,7 @@ from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.source import Source
 
 _HOW = (
-    "Brackets are 95 % intervals. p is the chance of such a difference without any effect, corrected for the number of "
+    "± and brackets are 95 % intervals. p is the chance of such a difference without any effect, corrected for the number of "
     "changes. The parts add up to the effect: the same energy comes from time taken and power drawn."
 )
 _STATUS = {
