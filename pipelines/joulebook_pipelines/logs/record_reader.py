@@ -77,7 +77,7 @@ def _speaking(columns: pl.DataFrame, told: set[str]) -> tuple[pl.DataFrame, pl.D
     if speaks.all():
         return columns, pl.DataFrame(schema={"line": pl.Int64, "raw": pl.String})
     cells = [pl.concat_str(pl.lit(f"{n}: "), n) for n in columns.columns if n != "line"]
-    raw = pl.concat_str(cells, separator=", ", ignore_nulls=True)
+    raw = pl.concat_str(cells or [pl.lit("")], separator=", ", ignore_nulls=True)
     return columns.filter(speaks), columns.filter(~speaks).select("line", raw=raw)
 
 
