@@ -204,16 +204,21 @@ class ChannelReads(TimelineReads):
         parts
             Of the parts of other readings instead, where a study holds nothing else.
         """
-        scopes = "= 'part'" if parts else "not in ('', 'part')"
-        return self.sql(
-            f"""with told as (
-                select s.host, r.ts_utc, r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint)) as begin_utc
+        told = f"""select s.host, r.ts_utc, r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint)) as begin_utc
                 from readings r join sources s on s.source_id = r.source_id
                 join channels c on c.source_id = r.source_id and c.device = r.device
-                where c.scope {scopes}
-                    and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)),
-            days as (
-                select host, date_trunc('day', ts_utc) as day, min(begin_utc) as start_utc, max(ts_utc) as end_utc from told group by all),
+                where c.scope {"= 'part'" if parts else "not in ('', 'part')"}
+                    and (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)"""
+        whole = self.sql(
+            f"""select host, min(begin_utc) as start_utc, max(ts_utc) as end_utc from ({told})
+            group by host having min(begin_utc) < max(ts_utc) order by host"""
+        )
+        if whole.filter(pl.col("end_utc") - pl.col("start_utc") > pl.duration(days=own_time.APART_DAYS)).is_empty():
+            return whole
+        return self.sql(
+            f"""with days as (
+                select host, date_trunc('day', ts_utc) as day, min(begin_utc) as start_utc, max(ts_utc) as end_utc
+                from ({told}) group by all),
             marked as (
                 select *, day - lag(day) over (partition by host order by day) > to_days(?) as apart from days),
             numbered as (
