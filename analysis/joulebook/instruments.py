@@ -80,8 +80,10 @@ def in_several_files(choice: pl.DataFrame, sources: pl.DataFrame, channels: pl.D
     sources
         ``source_id, path``.
     channels
-        ``source_id, device, uuid``.
+        ``source_id, device, uuid, kind``; energies of runs are left out: a run that is told twice is told as that.
     """
+    sampled = channels.filter(pl.col("kind") != "energy")
+    choice = choice.join(sampled.select("source_id", "device", "uuid"), on=["source_id", "device"], how="inner")
     mine = choice.filter((pl.col("reason") == TWICE) & ~pl.col("scope").is_in(["", "part"]))
     if mine.is_empty():
         return []
@@ -89,9 +91,7 @@ def in_several_files(choice: pl.DataFrame, sources: pl.DataFrame, channels: pl.D
     told = choice.join(mine.select(*key).unique(), on=key, how="semi").filter(
         pl.col("chosen") | (pl.col("reason") == TWICE)
     )
-    told = told.join(sources.select("source_id", "path"), on="source_id").join(
-        channels.select("source_id", "device", "uuid"), on=["source_id", "device"], how="left"
-    )
+    told = told.join(sources.select("source_id", "path"), on="source_id")
     cards = pl.col("uuid").filter(pl.col("uuid") != "").n_unique().over(key)
     others = bool(told.select((cards > 1).any()).item())
     used = ", ".join(sorted(told.filter("chosen")["path"].unique()))

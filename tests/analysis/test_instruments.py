@@ -92,12 +92,12 @@ def test_logs_that_saw_a_card_over_much_of_the_same_time_are_not_joined():
     assert _logs((0.0, 1860.0, 1860), (1800.0, 3600.0, 1800))["chosen"].to_list() == [True, True]
 
 
-def _told(choice, uuids):
+def _told(choice, uuids, kind="instant"):
     sources = pl.DataFrame(
         {"source_id": [1, 2], "path": ["n1/gpu.csv", "n2/gpu.csv"]}, schema_overrides={"source_id": pl.Int32}
     )
     channels = pl.DataFrame(
-        {"source_id": [1, 2], "device": "gpu:0", "uuid": uuids}, schema_overrides={"source_id": pl.Int32}
+        {"source_id": [1, 2], "device": "gpu:0", "uuid": uuids, "kind": kind}, schema_overrides={"source_id": pl.Int32}
     )
     return instruments.in_several_files(choice, sources, channels)
 
@@ -110,6 +110,10 @@ def test_a_device_in_several_files_is_told(uuids, severity):
     assert (found.code, found.severity) == ("device-in-several-files", severity)
     assert found.evidence == {"devices": ["gpu:0"], "files": ["n2/gpu.csv"]}
     assert "host = " in found.message
+
+
+def test_energies_of_runs_in_two_files_are_told_elsewhere():
+    assert _told(_logs((0.0, 3600.0, 3600), (0.0, 3600.0, 3590)), ["", ""], kind="energy") == []
 
 
 def test_parts_of_one_log_are_not_told():
