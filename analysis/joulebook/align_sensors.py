@@ -27,6 +27,13 @@ LAG_STEPS = (0.85, 0.92, 0.96, 1.04, 1.08, 1.17)
 SHORTER = (0.5, 0.25, 0.1)
 """Windows tried beside the whole period, as shares of it: many meters write less often than they average."""
 
+LONGER, LONGEST_S = (1.6, 2.5, 5.0, 10.0), 15.0
+"""Windows tried beside the whole period, as multiples of it, and the longest of them [s]: a meter may tell a moving mean of
+several seconds each second."""
+
+LEFT_SHARE = 0.5
+"""Share of what shorter windows leave unexplained that a longer one may leave."""
+
 WINDOW_STEPS = ((0.7, 0.84, 1.2, 1.4), (0.92, 0.96, 1.04, 1.08))
 """Factors tried around the best shorter window, coarse and then fine."""
 
@@ -123,15 +130,38 @@ def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
     if slow.window_s:
         return [Sensor(slow.window_s, 0.0, held)] + ([Sensor(slow.window_s, 0.0, False)] if alike and held else [])
     lags = [Sensor(0.0, lag, held, steps=slow.age_s == 0) for lag in (0.0, *LAGS_S)]
+    longer = [Sensor(k * p, 0.0, held) for k in LONGER if k * p <= LONGEST_S]
     if slow.kind == INSTANT:
         return lags
     creeps = p >= LAG_PERIOD_S or slow.age_s > 0
     if alike:
         half = [Sensor(SHORTER[0] * p, 0.0, held)] if p > SLOWER * fast.period_s else []
         points = [Sensor(p, 0.0, False)] if fast.window_s is None and held else []
-        return [Sensor(p, 0.0, held), *half, *points, *(lags[1:] if slow.age_s > 0 else ())]
+        return [Sensor(p, 0.0, held), *half, *points, *longer, *(lags[1:] if slow.age_s > 0 else ())]
     shorter = [Sensor(w, 0.0, held) for w in (*(s * p for s in SHORTER), fast.period_s) if fast.period_s <= w < p]
-    return [Sensor(p, 0.0, held), *shorter, *(lags if creeps else lags[:1])]
+    return [Sensor(p, 0.0, held), *shorter, *longer, *(lags if creeps else lags[:1])]
+
+
+def believable(trials: list[Fit]) -> list[Fit]:
+    """Return the fits without those under windows longer than the period that do not leave far less unexplained.
+
+    A moving mean explains what a mean of a period cannot. Logs that fit ill, after a step of a clock say, are fitted a little
+    better by any smoothing.
+
+    Parameters
+    ----------
+    trials
+        Fits from one start, that under the plainest model first.
+
+    Returns
+    -------
+    list of Fit
+    """
+    if not trials:
+        return trials
+    period_s = trials[0].sensor.window_s
+    least = min(1.0 - f.r2 for f in trials if f.sensor.window_s <= period_s)
+    return [f for f in trials if f.sensor.window_s <= period_s or (f.gain > 0 and 1.0 - f.r2 <= LEFT_SHARE * least)]
 
 
 def likeliest(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:
@@ -144,9 +174,10 @@ def likeliest(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:
         for factors in (LAG_STEPS, LAG_STEPS):
             lags = [replace(best.sensor, lag_s=best.sensor.lag_s * f) for f in factors]
             best = _better(fast, few, best, lags, trials)
-    elif 0 < sensor.window_s < trials[0].sensor.window_s:
+    elif sensor.window_s not in (0, trials[0].sensor.window_s):
+        least, most = (0.0, few.period_s) if sensor.window_s < few.period_s else (few.period_s, LONGEST_S)
         for around in WINDOW_STEPS:
-            windows = [min(best.sensor.window_s * f, few.period_s) for f in around]
+            windows = [min(max(best.sensor.window_s * f, least), most) for f in around]
             best = _better(fast, few, best, [replace(best.sensor, window_s=w) for w in windows], trials)
     return best
 

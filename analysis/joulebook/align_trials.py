@@ -94,7 +94,7 @@ def _under_all_sensors(fast: Signal, few: Signal, found: Candidates) -> list[Fit
     tried = ([_try(fast, few, s, float(shift)) for s in sensors] for shift in found.shift_s)
     first: list[Fit] | None = None
     for some in tried:
-        fits = [f for f in some if f is not None]
+        fits = align_sensors.believable([f for f in some if f is not None])
         if fits and max(f.llr if f.gain > 0 else 0.0 for f in fits) >= LEAST_SHOWN:
             return fits
         first = fits if first is None else first
@@ -185,7 +185,8 @@ def scan(
     """
     reach = max(1.5 * slow.period_s + 1.5, reach_s)
     step = max(min(slow.period_s / 5, FINE_S), fast.period_s / 5)
-    shifts = np.arange(centre_s - reach, centre_s + reach + sensor.lag_s + step, step)
+    longer_s = max(sensor.window_s - slow.period_s, 0.0)
+    shifts = np.arange(centre_s - reach, centre_s + reach + sensor.lag_s + longer_s + step, step)
     c = align_curve.curve(fast, sensor, since_s=slow.time_s[0] + shifts[0], until_s=slow.time_s[-1] + shifts[-1])
     y = _changes(slow.value, slow)
     score = np.array([_agreement(align_curve.predict(c, slow, sensor, slow.time_s + s), y, slow) for s in shifts])

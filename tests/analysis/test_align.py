@@ -364,3 +364,26 @@ def test_how_far_means_that_nobody_declared_trail_is_told_with_the_offset() -> N
     assert align.estimate(slow, fast, reading_window_s=5.0).reading_trail_s is None
     one_pace = align.estimate(log(watts + 50, late_s=7.0, phase=3), log(watts))
     assert one_pace.reading_trail_s is one_pace.reference_trail_s is None
+
+
+def moving(watts: np.ndarray, *, mean_s: int, every_s: int, late_s: float) -> pl.DataFrame:
+    """Moving means over some seconds, told more often than that."""
+    ends = np.arange(10 * mean_s, watts.size + 1, 10 * every_s)
+    total = np.concatenate([[0.0], np.cumsum(watts)])
+    mean = (total[ends] - total[ends - 10 * mean_s]) / (10 * mean_s)
+    noise = np.random.default_rng(4).normal(0.0, 0.5, ends.size)
+    stamps = [T0 + timedelta(seconds=e / 10 + late_s) for e in ends]
+    return pl.DataFrame({"ts_utc": stamps, "power_w": mean + noise})
+
+
+@pytest.mark.parametrize(("mean_s", "every_s"), [(5, 1), (10, 1), (10, 2), (8, 5)])
+def test_a_moving_mean_that_is_told_more_often_than_it_is_long(mean_s: int, every_s: int) -> None:
+    watts = levels(11, 3000)
+    found = align.estimate(moving(watts * 1.1 + 90, mean_s=mean_s, every_s=every_s, late_s=21.7), log(watts, every=2))
+    assert found.status == "aligned"
+    assert found.offset_s == pytest.approx(21.7 - 0.0137, abs=0.15)
+    assert found.offset_lo is not None
+    assert found.offset_hi is not None
+    assert found.offset_lo <= 21.7 - 0.0137 <= found.offset_hi
+    assert found.window_s == pytest.approx(mean_s, rel=0.05)
+    assert found.reading_trail_s == pytest.approx(mean_s / 2, rel=0.05)
