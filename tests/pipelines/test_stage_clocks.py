@@ -109,6 +109,12 @@ def test_a_run_of_a_host_an_hour_from_the_reference_is_found_in_all_of_its_logs(
             if r["metric"] == "energy_j" and not r["device"] and not r["phase"]
         }
         codes = set(store.findings()["code"])
+        idle = (
+            store.results("r")
+            .filter((pl.col("metric") == "idle_power_w") & (pl.col("scope") == "board"))["value"]
+            .item()
+        )
+    assert idle == pytest.approx(load[0], abs=2.0)
     board_j = sum((a + b) / 2 for a, b in itertools.pairwise(load[:900]))
     assert found["board"]["value"] == pytest.approx(board_j, rel=2e-3)
     assert found["node"]["value"] == pytest.approx(1.1 * board_j + 120 * 899, rel=2e-3)

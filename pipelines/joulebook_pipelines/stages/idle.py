@@ -8,9 +8,8 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import baseline, baseline_windows, idle_marginal, totals
+from joulebook import baseline, baseline_windows, idle_marginal, schema, totals
 from joulebook.findings import Estimate, Finding
-from joulebook_pipelines.config_schema import Idle
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
 
 LEAST_READINGS = 20
@@ -24,7 +23,7 @@ def _work(context: Context) -> Numbers:
     runs = context.runs()
     measured = sorted({(r.host, s) for r in runs for s in context.scopes(r.run_id)})
     found_there = side_by_side(
-        partial(_baseline, context.whole(s, h), h, runs, context.study.idles, _use(context, measured, h, s))
+        partial(_baseline, context.whole(s, h), h, runs, _told(context, h), _use(context, measured, h, s))
         for h, s in measured
     )
     for (host, scope), found in zip(measured, found_there, strict=True):
@@ -41,16 +40,24 @@ def _use(context: Context, measured: Sequence[tuple[str, str]], host: str, scope
     return context.whole("board", host) if inside else None
 
 
+def _told(context: Context, host: str) -> pl.DataFrame:
+    """Return ``start_utc, end_utc`` of the stretches that study.toml names as idle, told by the clock of their host."""
+    named = [i for i in context.study.idles if (i.host or host) == host]
+    windows = pl.DataFrame(
+        {"start_utc": [i.start for i in named], "end_utc": [i.end for i in named]},
+        schema=dict.fromkeys(("start_utc", "end_utc"), schema.UTC),
+    )
+    return context.store.true_times(host, windows)
+
+
 def _baseline(
-    power: pl.DataFrame, host: str, runs: list[Run], idles: Sequence[Idle], use: pl.DataFrame | None
+    power: pl.DataFrame, host: str, runs: list[Run], told: pl.DataFrame, use: pl.DataFrame | None
 ) -> baseline.Baseline:
     """Return the idle power: of the stretches that study.toml names, else of quiet time outside of runs."""
     if power.height < LEAST_READINGS:
         return baseline.Baseline(Estimate.refused("too few readings to look for quiet time", unit="W"), power.head(0))
-    named = [i for i in idles if (i.host or host) == host]
-    if named:
-        windows = pl.DataFrame({"start_utc": [i.start for i in named], "end_utc": [i.end for i in named]})
-        windows = windows.with_columns(pl.col("start_utc", "end_utc").dt.convert_time_zone("UTC"), used=pl.lit(True))
+    if told.height:
+        windows = told.with_columns(used=pl.lit(True))
         return baseline.Baseline(baseline_windows.window_mean(totals.series(power), windows), windows)
     mine = [r for r in runs if r.host == host]
     spans = pl.DataFrame({"start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine]})
