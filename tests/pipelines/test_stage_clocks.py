@@ -100,6 +100,10 @@ def test_a_run_of_a_host_an_hour_from_the_reference_is_found_in_all_of_its_logs(
     told = (
         f'[[run]]\nid = "r"\nstart = {T0:%Y-%m-%dT%H:%M:%SZ}\nend = {T0 + timedelta(seconds=899):%Y-%m-%dT%H:%M:%SZ}\n'
     )
+    level = next(
+        i for i in range(1, 900) if load[i] != load[i - 1]
+    )  # called idle, though it is none: its power is known
+    told += f"[[idle]]\nstart = {T0:%Y-%m-%dT%H:%M:%SZ}\nend = {T0 + timedelta(seconds=level - 1):%Y-%m-%dT%H:%M:%SZ}\n"
     toml.write_text(toml.read_text().replace('scope = "node"', 'scope = "node"\nclock = "meter"') + told)
     result = run.analyse(config.load(tmp_path), tmp_path / "out")
     with open_store(result.store) as store:
