@@ -159,6 +159,8 @@ def _set_strays_aside(log: Log, store: Store, source_id: int, taken: Taken) -> N
     ))  # fmt: skip
     taken.strays, taken.rejects = gone.height, taken.rejects + gone.height
     count.first, count.last = store.reach(source_id)
+    count.first_back_line = store.first_back_line(source_id)
+    count.sorted = count.first_back_line is None
     taken.findings.append(clock_set.finding(log.name, gone, "reading", "ts_utc"))
 
 

@@ -55,6 +55,16 @@ class ChannelReads(TimelineReads):
         )
         return row[0], row[1]
 
+    def first_back_line(self, source_id: int) -> int | None:
+        """Return the first line of a source whose stamp lies before that of a line above it, ``None`` where all are in order."""
+        row = self.sql(
+            """select min(line) as line from (select line, ts_utc < max(ts_utc) over
+                (order by line, device rows between unbounded preceding and 1 preceding) as back
+                from readings where source_id = ?) where back""",
+            [source_id],
+        ).row(0)
+        return None if row[0] is None else int(row[0])
+
     def powered_devices(self, source_id: int) -> set[str]:
         """Return the devices of a source with at least one power or energy."""
         rows = self.sql(

@@ -78,6 +78,19 @@ def test_a_row_years_ahead_that_is_added_to_a_log_is_judged_beside_the_rest(tmp_
         assert store.table("rejects").select("line", "rule").rows() == [(7, "clock-not-set")]
 
 
+def test_what_is_set_aside_turns_no_clock_back(tmp_path: Path) -> None:
+    stamps = [START + timedelta(seconds=10 * i) for i in range(8)]
+    strange = [*stamps[:3], datetime(2106, 2, 7, 6, 28, 15, tzinfo=UTC), *stamps[3:]]
+    path = tmp_path / "plug.csv"
+    for given, codes in ((strange, set()), ([*strange, stamps[1]], {"time-goes-back", "duplicate-readings"})):
+        path.write_text("timestamp,power_w\n" + "".join(f"{t:%Y-%m-%dT%H:%M:%SZ},100\n" for t in given))
+        source = ingest.SourceFile(path, path.name, "node", options=Options(scope="node"))
+        with open_store(tmp_path / "study.duckdb", read_only=False) as store:
+            (outcome,) = ingest.ingest((source,), store)
+            assert store.table("readings").height == 8
+        assert {f.code for f in outcome.findings} & {"time-goes-back", "duplicate-readings"} == codes
+
+
 def test_a_meter_of_years_with_a_line_twice_keeps_all_its_years(tmp_path: Path) -> None:
     stamps = [datetime(2023, 1, 1, tzinfo=UTC) + timedelta(days=7 * i) for i in range(170)]
     stamps.insert(90, stamps[40])
