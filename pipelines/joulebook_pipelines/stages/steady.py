@@ -59,7 +59,7 @@ def _ahead(begun: Iterator[tuple[Run, list[_Begun]]]) -> Iterator[tuple[Run, lis
 
 
 def _begin_run(pool: Executor, context: Context, run: Run) -> tuple[Run, list[_Begun]]:
-    steps = context.store.finished_steps(run.run_id).select("step", "start_utc", "end_utc")
+    steps = context.steps(run).select("step", "start_utc", "end_utc")
     return run, [_begin(pool, context, run, scope, steps) for scope in context.scopes(run.run_id)]
 
 
