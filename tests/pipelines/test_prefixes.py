@@ -68,6 +68,12 @@ def test_rows_take_the_time_of_the_line_before_them(tmp_path: Path, stamp: str) 
     ]
 
 
+def test_a_time_at_the_beginning_is_not_that_of_all_rows(tmp_path: Path) -> None:
+    text = "Mon Mar  2 10:00:00 UTC 2026\nindex, power.draw [W]\n" + "".join(f"0, {200 + i}.00 W\n" for i in range(9))
+    with pytest.raises(LogRefusedError, match="no timestamp column"):
+        _read(tmp_path, text)
+
+
 def test_tasks_of_srun_stay_apart(tmp_path: Path) -> None:
     other = [TABLE[0], *(row.replace("00 W", "50 W") for row in TABLE[1:])]
     text = "".join(f" 9: {a}\n10: {b}\n" for a, b in zip(TABLE, other, strict=True))

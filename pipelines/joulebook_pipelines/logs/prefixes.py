@@ -19,6 +19,9 @@ from joulebook_pipelines.logs import stamp_lines, stamps
 from joulebook_pipelines.logs.contract import Block, Head, Log, LogRefusedError
 from joulebook_pipelines.logs.text import head as head_of
 
+FEWEST_STAMPS = 2
+"""One stamp is the time at which a log began, not that of all of its rows."""
+
 LINES, LEAST_SHARE = 200, 0.9
 """Lines that are looked at, and the share of them that must begin alike: a crash leaves a few that do not."""
 
@@ -142,6 +145,8 @@ def dated_head(head: Head) -> Head | None:
         match = form.match(line)
         stamps += match is not None
         rows.append(_row(f"{1_700_000_000 + stamps}", match[2] if match else line, titles))
+    if stamps < FEWEST_STAMPS:
+        return None
     return replace(head, text="\n".join(rows), encoding="utf-8")
 
 
