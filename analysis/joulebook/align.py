@@ -253,7 +253,8 @@ def _result(
     anchor_s = fit.anchor_s if slow_is_reading else fit.anchor_s + fit.shift_s
     offset, drift = sign * (fit.shift_s - align_sensors.late_s(fast, slow, fit.sensor)), sign * fit.drift * 1e6
     half, half_ppm = align_checks.half_widths(fit, fast, slow, model_s=model_s)
-    early, late = (slow.early_s, fast.early_s) if slow_is_reading else (fast.early_s, slow.early_s)
+    unsaid_s = fast.early_s + align_sensors.unsaid_s(fast, fit.sensor)
+    early, late = (slow.early_s, unsaid_s) if slow_is_reading else (unsaid_s, slow.early_s)
     thin = align_checks.drift_doubt(fit, slow)
     if thin:
         drift, half_ppm = 0.0, max(half_ppm, Z95 * align_model.PRIOR_DRIFT * 1e6)

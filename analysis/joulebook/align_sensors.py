@@ -105,6 +105,25 @@ def trail_s(fast: Signal, slow: Signal, sensor: Sensor) -> float | None:
     return _whole_window_s(fast, slow, sensor) / 2 + sensor.lag_s
 
 
+def unsaid_s(fast: Signal, sensor: Sensor) -> float:
+    """Return by how much the fast log's power may be of earlier times than taken [s]: points that may be means of a step.
+
+    Parameters
+    ----------
+    fast
+        The finer log.
+    sensor
+        What the fit has used.
+
+    Returns
+    -------
+    float
+        0 where the log says its window, or was taken for means.
+    """
+    said = fast.kind == COUNTER or fast.window_s is not None or sensor.held
+    return 0.0 if said else fast.period_s / 2
+
+
 def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
     """Return the sensor models that the logs' declarations leave open, the plainest first.
 

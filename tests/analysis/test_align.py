@@ -387,3 +387,14 @@ def test_a_moving_mean_that_is_told_more_often_than_it_is_long(mean_s: int, ever
     assert found.offset_lo <= 21.7 - 0.0137 <= found.offset_hi
     assert found.window_s == pytest.approx(mean_s, rel=0.05)
     assert found.reading_trail_s == pytest.approx(mean_s / 2, rel=0.05)
+
+
+def test_a_finer_log_that_does_not_say_may_tell_means_of_its_step() -> None:
+    """A meter of means each second against points of a board each 5 s: read as points, the meter is half a second late."""
+    watts = levels(13, 4000)
+    points = log(watts, every=1).gather_every(50)
+    found = align.estimate(log(watts * 1.1 + 60, late_s=9.0), points, reference_window_s=0.1)
+    assert found.status == "aligned"
+    assert found.offset_lo is not None
+    assert found.offset_hi is not None
+    assert found.offset_lo <= 9.0 <= found.offset_hi
