@@ -12,9 +12,11 @@ from joulebook.stretches import Floats, Stretches
 BESIDE = 3
 """Readings on either side of an end whose medians tell whether power jumps there: one may be a stray."""
 
-LEAST_JUMP = 6.0
-"""Power jumps where it differs by so many times what readings usually do from one to the next: on a steady climb, which is no
-jump, the middles of both sides are three readings apart."""
+LEAST_JUMP = 3.0
+"""Power jumps where it differs by so many times what readings usually do from one to the next."""
+
+CLIMB_RATIO = 1.5
+"""A climb of equal steps takes both sides apart by no more than so many times the climbs within them."""
 
 
 def hold(
@@ -78,10 +80,14 @@ def hold(
 
 
 def _jumps(without: Floats, within: Floats, usual_w: float) -> bool:
-    """Tell whether power differs between both sides of an end by more than it does from reading to reading."""
+    """Tell whether power differs between both sides of an end by more than it does from reading to reading, and within each.
+
+    A climb on which each reading is higher than the one before is no jump.
+    """
     if without.size == 0 or within.size == 0:
         return False
-    return abs(ranks.median(within) - ranks.median(without)) > LEAST_JUMP * usual_w
+    apart_w = abs(ranks.median(within) - ranks.median(without))
+    return bool(apart_w > LEAST_JUMP * usual_w and apart_w > CLIMB_RATIO * float(np.ptp(without) + np.ptp(within)))
 
 
 def _flat(start_s: float, end_s: float, watts: float) -> Stretches:
