@@ -6,6 +6,8 @@ READY := $(VENV)/.ready
 
 # The matrices are small: threads of the algebra library only wait for each other beside processes.
 export OPENBLAS_NUM_THREADS = 1
+# Compiled modules are kept, whatever the machine says: each of many short processes starts half a second sooner.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: report samples notebooks test test-code test-notebooks lint bench scores sample docs clean
 .DEFAULT_GOAL := report
