@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
 import polars as pl
 
 from joulebook import totals
+from joulebook.energy_sum import Energy, floored
 
 COUNTED = 4
 """Steps of a counter over which its power is taken: the stamps of single ones are too coarse for it."""
@@ -132,3 +136,66 @@ def anywhere_j(power: pl.DataFrame, *, length_s: float) -> tuple[float, float] |
     starts = np.concatenate([at_s[at_s <= at_s[-1] - length_s], [at_s[-1] - length_s]])
     energy_j = np.interp(starts + length_s, at_s, total_j) - np.interp(starts, at_s, total_j)
     return float(energy_j.min()), float(energy_j.max())
+
+
+def lost_j(
+    power: pl.DataFrame, *, length_s: float, energy_j: float | None, lo: float | None, hi: float | None
+) -> tuple[float, float]:
+    """Return by how much an energy may be less and more [J] where nobody knows which window of a log it is of.
+
+    Least and most of all windows are no better known than the energy itself: that adds to them, and what is returned is a
+    part that adds in squares.
+
+    Parameters
+    ----------
+    power, length_s
+        As for :func:`anywhere_j`.
+    energy_j, lo, hi
+        The energy of the window where it is taken to lie, with its interval [J].
+
+    Examples
+    --------
+    >>> from datetime import timezone
+    >>> t0 = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    >>> t = [t0 + timedelta(seconds=s) for s in range(101)]
+    >>> step = pl.DataFrame({"device": "node", "ts_utc": t, "power_w": [100.0] * 51 + [300.0] * 50})
+    >>> lost_j(step, length_s=40.0, energy_j=9000.0, lo=9000.0, hi=9000.0)
+    (5000.0, 3000.0)
+    """
+    reach = None if energy_j is None else anywhere_j(power, length_s=length_s)
+    if reach is None or energy_j is None:
+        return 0.0, 0.0
+    known = [abs(energy_j - (energy_j if end is None else end)) for end in (lo, hi)]
+    most = [max(energy_j - reach[0], 0.0), max(reach[1] - energy_j, 0.0)]
+    below, above = (math.sqrt(m * m + 2 * m * u) for m, u in zip(most, known, strict=True))
+    return below, above
+
+
+def widened(found: Energy, moved_j: Sequence[tuple[float, float]], *, length_s: float) -> Energy:
+    """Return an energy whose intervals hold what its clock leaves open, as a part named ``alignment``.
+
+    Parameters
+    ----------
+    found
+        The energy.
+    moved_j
+        By how much each row of its frame may be less and more [J]; adds in squares.
+    length_s
+        Length of the window [s].
+    """
+    if not any(below or above for below, above in moved_j):
+        return found
+    below, above = (pl.Series(n, [m[k] for m in moved_j], dtype=pl.Float64) for k, n in enumerate(("below", "above")))
+    covered_s = pl.col("covered_s") / pl.max_horizontal("covered_s", pl.lit(1e-9)) * length_s
+
+    def end(value: str, side: str, more: pl.Expr, sign: int) -> pl.Expr:
+        return pl.col(value) + sign * ((pl.col(side) - pl.col(value)) ** 2 + more**2).sqrt()
+
+    frame = found.frame.with_columns(below, above).with_columns(
+        lo=end("energy_j", "lo", pl.col("below"), -1),
+        hi=end("energy_j", "hi", pl.col("above"), 1),
+        mean_lo=end("mean_power_w", "mean_lo", pl.col("below") / covered_s, -1),
+        mean_hi=end("mean_power_w", "mean_hi", pl.col("above") / covered_s, 1),
+    )
+    part = pl.DataFrame({"device": found.frame["device"], "part": "alignment", "lo": below, "hi": above})
+    return floored(replace(found, frame=frame.drop("below", "above"), parts=pl.concat([found.parts, part])))

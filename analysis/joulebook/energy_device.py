@@ -144,13 +144,14 @@ def measure(
     )  # fmt: skip
     if held_s:
         method += f", outer readings held {held_s:.3g} s to the edges"
-    inside = stretches.clip(longer, length_s=length_s)
     if rule.load_edges and method.startswith("trapezoid") and readings["span_s"].null_count() == readings.height:
         window_s = rule.window_s or 2 * rule.trail_s
         inside, from_inside_s = load_edges.hold(
             longer, stamp - _lag_s(rule, period), power, window_s=window_s, length_s=length_s, limit_s=limit
         )
         method += f", held {from_inside_s:.3g} s from inside where power jumps at an end" if from_inside_s else ""
+    else:
+        inside = stretches.clip(longer, length_s=length_s)
     ahead, bridged = step_sums.step_counts(stamp[seen], NEAR_PERIODS * (period or np.inf), limit)
     bridged = 0 if rule.kind == "hold" else bridged  # what is written on change has no period
     result = DeviceEnergy(

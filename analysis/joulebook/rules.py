@@ -227,18 +227,9 @@ def unpowered(power: pl.DataFrame, scope: str) -> pl.Series:
     ([False, True, True, False], [False, False, False, False])
     """
     watts = power["power_w"]
-    least, most = watts.min(), watts.max()
-    if (
-        scope not in WHOLE_MACHINES
-        or not isinstance(least, float)
-        or not isinstance(most, float)
-        or least > 0
-        or most <= 0
-    ):
-        return pl.repeat(value=False, n=power.height, dtype=pl.Boolean, eager=True)
-    if power["device"].n_unique() > 1:
-        return pl.repeat(value=False, n=power.height, dtype=pl.Boolean, eager=True)
-    return (watts <= 0).fill_null(value=False)
+    found = (watts <= 0).fill_null(value=False)
+    alone = scope in WHOLE_MACHINES and found.any() and (watts > 0).any() and power["device"].n_unique() == 1
+    return found if alone else pl.repeat(value=False, n=power.height, dtype=pl.Boolean, eager=True)
 
 
 def failed(readings: int, scope: str) -> list[Finding]:

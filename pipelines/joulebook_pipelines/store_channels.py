@@ -10,7 +10,6 @@ import polars as pl
 
 from joulebook import own_time, schema
 from joulebook_pipelines.logs.contract import Channel
-from joulebook_pipelines.store_power import on_reference
 from joulebook_pipelines.store_tables import quoted
 from joulebook_pipelines.store_timeline import TimelineReads
 
@@ -198,25 +197,6 @@ class ChannelReads(TimelineReads):
         )
         half = ((rows["offset_hi"] - rows["offset_lo"]) / 2).max()
         return float(half) if isinstance(half, float) else 0.0
-
-    def true_times(self, clock: str, times: pl.DataFrame) -> pl.DataFrame:
-        """Return the columns of times as the reference clock would have told them.
-
-        Parameters
-        ----------
-        clock
-            The clock by which they were told.
-        times
-            Columns of times, with a zone.
-        """
-        known = pl.col("status").is_in(["aligned", "assumed"])
-        row = self.once("select * from alignments").filter((pl.col("clock") == clock) & known).head(1)
-        if row.is_empty():
-            return times
-        told = row.row(0, named=True)
-        return pl.DataFrame(
-            [on_reference(times.select(ts_utc=c), told, (None, None))["ts_utc"].alias(c) for c in times.columns]
-        )
 
     def clock_refused(self, clocks: Sequence[str]) -> bool:
         """Tell whether the offset of any of some clocks was looked for and not found."""

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
-from joulebook import schema
+from joulebook import clock_maps, schema
 from joulebook_pipelines.store_kept import FEW_DEVICES, Frames, by_channel
 from joulebook_pipelines.store_reading import Reads
 from joulebook_pipelines.store_tables import READING_ROWS, STORED_COLUMNS
@@ -249,12 +249,8 @@ def _ahead(at: datetime, clock: dict[str, object]) -> timedelta:
 
 def on_reference(frame: pl.DataFrame, clock: dict[str, object], bounds: Bounds) -> pl.DataFrame:
     """Return the rows of a channel at their true times t - offset - drift * (t - anchor), within bounds and in order."""
-    offset_s, drift_ppm, anchor = float(str(clock["offset_s"])), float(str(clock["drift_ppm"])), clock["anchor_utc"]
-    if offset_s or drift_ppm:
-        us = pl.col("ts_utc").dt.timestamp("us")
-        since = us - round(anchor.timestamp() * 1e6) if isinstance(anchor, datetime) else pl.lit(0)
-        ahead = (1e6 * offset_s + drift_ppm * since * 1e-6).round().cast(pl.Int64)
-        frame = frame.with_columns(pl.col("ts_utc") - pl.duration(microseconds=ahead))
+    if clock["offset_s"] or clock["drift_ppm"]:
+        frame = frame.with_columns(clock_maps.corrected(pl.col("ts_utc"), clock))
     if not frame["ts_utc"].is_sorted():
         frame = frame.sort("ts_utc", maintain_order=True)
     return between(frame, bounds)

@@ -157,3 +157,28 @@ def test_machines_of_one_study_are_calibrated_each_by_its_own_meter(tmp_path: Pa
         assert found[host]["gain_lo"] <= gain <= found[host]["gain_hi"]
         assert found[host]["offset_lo"] <= offset_w <= found[host]["offset_hi"]
     assert widened.is_empty()
+
+
+def test_jobs_share_the_machine_that_they_ran_on_and_no_other(tmp_path: Path) -> None:
+    """Two machines of two cards: on the first, jobs a and b draw 100 and 300 W of boards in a node of 600 W."""
+    at = [T0 + timedelta(seconds=i) for i in range(601)]
+    toml = '[study]\ntimezone = "UTC"\n'
+    for host, node_w in (("n1", 600.0), ("n2", 5000.0)):
+        rows = [f"{t:%Y/%m/%d %H:%M:%S.000}, {g}, A100, {w:.2f} W\n" for t in at for g, w in enumerate((100.0, 300.0))]
+        (tmp_path / f"gpu-{host}.csv").write_text("timestamp, index, name, power.draw [W]\n" + "".join(rows))
+        meter = "".join(f"{t:%Y-%m-%dT%H:%M:%SZ},{node_w}\n" for t in at)
+        (tmp_path / f"meter-{host}.csv").write_text("timestamp,power_w\n" + meter)
+        toml += f'[[source]]\npath = "gpu-{host}.csv"\nhost = "{host}"\n'
+        toml += f'[[source]]\npath = "meter-{host}.csv"\nhost = "{host}"\nscope = "node"\n'
+        for card, job in enumerate("ab"):
+            toml += f'[[run]]\nid = "{host}-{job}"\nhost = "{host}"\ndevices = ["gpu:{card}"]\n'
+            toml += f"start = {at[0]:%Y-%m-%dT%H:%M:%SZ}\nend = {at[-1]:%Y-%m-%dT%H:%M:%SZ}\n"
+    (tmp_path / "study.toml").write_text(toml)
+    result = run.analyse(config.load(tmp_path), tmp_path / "out")
+    with open_store(result.store) as store:
+        shares = {
+            r["run_id"]: r["energy_j"] for r in store.table("shares").iter_rows(named=True) if r["run_id"][:1] == "n"
+        }
+    # 600 s of each node, split as the boards of its jobs: one part to three.
+    expected = {"n1-a": 90_000.0, "n1-b": 270_000.0, "n2-a": 750_000.0, "n2-b": 2_250_000.0}
+    assert shares == pytest.approx(expected, rel=1e-6)

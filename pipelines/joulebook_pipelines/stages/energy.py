@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -187,32 +186,12 @@ def _with_clock_error(
     lost = run.origin != WHOLE_LOG and context.store.clock_refused(sorted(clocks))
     if not half_s and not lost:
         return result
-    whole = _of_run(_whole(context, scope), run, channels) if lost else clock_error.counted(power)
-    extra = [
-        _moved_j(
-            whole if row["device"] == "" else whole.filter(pl.col("device") == row["device"]),
-            run,
-            row,
-            None if lost else half_s,
-        )
-        for row in result.frame.iter_rows(named=True)
-    ]
-    if not any(below or above for below, above in extra):
-        return result
-    below, above = (
-        pl.Series(name, [e[k] for e in extra], dtype=pl.Float64) for k, name in ((0, "below"), (1, "above"))
-    )
-    covered = pl.col("covered_s") / pl.max_horizontal("covered_s", pl.lit(1e-9)) * run.duration_s
-    widened = result.frame.with_columns(below, above).with_columns(
-        lo=pl.col("energy_j") - ((pl.col("energy_j") - pl.col("lo")) ** 2 + pl.col("below") ** 2).sqrt(),
-        hi=pl.col("energy_j") + ((pl.col("hi") - pl.col("energy_j")) ** 2 + pl.col("above") ** 2).sqrt(),
-        mean_lo=pl.col("mean_power_w")
-        - ((pl.col("mean_power_w") - pl.col("mean_lo")) ** 2 + (pl.col("below") / covered) ** 2).sqrt(),
-        mean_hi=pl.col("mean_power_w")
-        + ((pl.col("mean_hi") - pl.col("mean_power_w")) ** 2 + (pl.col("above") / covered) ** 2).sqrt(),
-    )
-    part = pl.DataFrame({"device": result.frame["device"], "part": "alignment", "lo": below, "hi": above})
-    return energy.floored(replace(result, frame=widened.drop("below", "above"), parts=pl.concat([result.parts, part])))
+    if lost:
+        power = _of_run(_whole(context, scope), run, channels)
+    else:
+        power = clock_error.counted(power)
+    moved = [_moved_j(power, run, row, None if lost else half_s) for row in result.frame.iter_rows(named=True)]
+    return clock_error.widened(result, moved, length_s=run.duration_s)
 
 
 def _whole(context: Context, scope: str) -> pl.DataFrame:
@@ -231,18 +210,11 @@ def _of_run(whole: pl.DataFrame, run: Run, channels: pl.DataFrame) -> pl.DataFra
 
 def _moved_j(power: pl.DataFrame, run: Run, row: dict[str, Any], half_s: float | None) -> tuple[float, float]:
     """Return by how much an energy may be less and more [J] for a clock off by up to so much, or by nobody knows what."""
-    if half_s is not None:
-        moved_j = clock_error.shift_j(power, start_utc=run.start_utc, end_utc=run.end_utc, half_s=half_s)
-        return moved_j, moved_j
-    energy_j = row["energy_j"]
-    reach = clock_error.anywhere_j(power, length_s=run.duration_s) if energy_j is not None else None
-    if reach is None:
-        return 0.0, 0.0
-    # Least and most are no better known than the energy itself: that adds, and is told as a part that adds in squares.
-    known = [abs(energy_j - (row[end] if row[end] is not None else energy_j)) for end in ("lo", "hi")]
-    most = [max(energy_j - reach[0], 0.0), max(reach[1] - energy_j, 0.0)]
-    below, above = (math.sqrt(m * m + 2 * m * u) for m, u in zip(most, known, strict=True))
-    return below, above
+    own = power if row["device"] == "" else power.filter(pl.col("device") == row["device"])
+    if half_s is None:
+        return clock_error.lost_j(own, length_s=run.duration_s, energy_j=row["energy_j"], lo=row["lo"], hi=row["hi"])
+    moved_j = clock_error.shift_j(own, start_utc=run.start_utc, end_utc=run.end_utc, half_s=half_s)
+    return moved_j, moved_j
 
 
 def _about(channels: pl.DataFrame) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import baseline, baseline_windows, idle_marginal, schema, totals
+from joulebook import baseline, baseline_windows, clock_maps, idle_marginal, schema, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
 
@@ -47,7 +47,7 @@ def _told(context: Context, host: str) -> pl.DataFrame:
         {"start_utc": [i.start for i in named], "end_utc": [i.end for i in named]},
         schema=dict.fromkeys(("start_utc", "end_utc"), schema.UTC),
     )
-    return context.store.true_times(host, windows)
+    return clock_maps.spans(windows, context.store.table("alignments"), clock=host)
 
 
 def _baseline(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from functools import partial
 
 import polars as pl
@@ -140,12 +141,7 @@ def _sharing(context: Context) -> Numbers:
         if len(mine) < 2 or intervals.seconds(intervals.union(spans)) >= sum(r.duration_s for r in mine):
             continue
         start, end = min(r.start_utc for r in mine), max(r.end_utc for r in mine)
-        boards, node = (
-            context.store.power(
-                scope=s, start_utc=start, end_utc=end, margin_s=MARGIN_S, quantities=("power_w", "energy_j")
-            ).filter(pl.col("power_w").is_not_null())
-            for s in ("board", "node")
-        )
+        boards, node = (_of_host(context, host, s, start, end) for s in ("board", "node"))
         if node.is_empty() or boards.is_empty():
             continue
         drawn = {
@@ -169,6 +165,16 @@ def _sharing(context: Context) -> Numbers:
         rows += [place | r for r in frame.drop("weight").rename({"job": "run_id"}).iter_rows(named=True)]
     context.store.replace("shares", pl.DataFrame(rows, schema=schema.table("shares").schema))
     return numbers
+
+
+def _of_host(context: Context, host: str, scope: str, start: datetime, end: datetime) -> pl.DataFrame:
+    """Return what the instruments of a host read at a scope, devices by their own names."""
+    power = context.store.power(
+        scope=scope, start_utc=start, end_utc=end, margin_s=MARGIN_S, quantities=("power_w", "energy_j")
+    ).filter(pl.col("power_w").is_not_null())
+    if "host" not in power.columns:  # there is only one
+        return power
+    return power.filter(pl.col("host") == host).with_columns(pl.col("device").str.strip_prefix(f"{host}/"))
 
 
 CONVERGENCE = Stage("convergence", "setting loss against energy", _convergence)
