@@ -9,7 +9,8 @@ from itertools import pairwise
 import polars as pl
 
 from joulebook import counters as counting
-from joulebook.energy_device import Kind, Rule, measure, measure_counter
+from joulebook.energy_counter import measure_counter
+from joulebook.energy_device import Kind, Rule, measure
 from joulebook.energy_sum import ENERGY_SCHEMA, GAPS_SCHEMA, PARTS_SCHEMA, Energy, combine, floored
 from joulebook.schema import UTC
 from joulebook.totals import by_device

@@ -96,10 +96,11 @@ def _array(values: pl.Series) -> NDArray[Any]:
     return array
 
 
-def _seconds(stamps: pl.Series, origin_us: int) -> Floats:
-    seconds = np.empty(len(stamps))
-    _since(_array(stamps.cast(pl.Datetime("us", "UTC")).to_physical()), origin_us, seconds)
-    return seconds
+def seconds(stamps: pl.Series, origin_us: int) -> Floats:
+    """Return stamps as seconds since an origin, which is in µs since 1970."""
+    since_s = np.empty(len(stamps))
+    _since(_array(stamps.cast(pl.Datetime("us", "UTC")).to_physical()), origin_us, since_s)
+    return since_s
 
 
 @njit(cache=True, nogil=True)
@@ -131,8 +132,8 @@ def measure(
         readings = readings.filter(pl.col("power_w").is_finite())
     if not readings["ts_utc"].is_sorted():
         readings = readings.sort("ts_utc", maintain_order=True)
-    stamp, power = _seconds(readings["ts_utc"], origin_us), _array(readings["power_w"])
-    asked = stamp if attempts is None else np.sort(_seconds(attempts.drop_nulls(), origin_us))
+    stamp, power = seconds(readings["ts_utc"], origin_us), _array(readings["power_w"])
+    asked = stamp if attempts is None else np.sort(seconds(attempts.drop_nulls(), origin_us))
     period = rule.period_s or stretches.median_step_s(asked)
     limit = rule.max_gap_s if rule.max_gap_s is not None else stretches.bridge_limit_s(period)
     whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit, asked=asked)
@@ -203,51 +204,6 @@ def _lag_s(rule: Rule, period_s: float | None) -> float:
 def _overlap(stamp: Floats, span: Floats) -> bool:
     """Tell whether spans reach into that of the reading before: each against its own step, as those of runs differ in length."""
     return ranks.median(np.diff(stamp) - stretches.MOVING_MEAN_STEP * span[1:]) < 0
-
-
-def measure_counter(
-    deltas: pl.DataFrame, *, device: str, origin_us: int, length_s: float, quantum_j: float
-) -> DeviceEnergy:
-    """Return one device's energy from the differences of its counter; one that is not known is open.
-
-    Parameters
-    ----------
-    deltas
-        ``ts_utc``, ``span_s`` [s], ``energy_j`` [J] and ``kind`` of this device, in order of time.
-    device, origin_us, length_s
-        As for ``measure``.
-    quantum_j
-        Step of the counter [J].
-    """
-    known = deltas.filter((pl.col("span_s") > 0) & pl.col("energy_j").is_not_null())
-    stamp, span = _seconds(known["ts_utc"], origin_us), known["span_s"].to_numpy()
-    power = known["energy_j"].to_numpy() / span
-    read = _seconds(deltas["ts_utc"], origin_us)
-    period = stretches.median_step_s(read)
-    whole = stretches.over_spans(stamp, span, power, limit_s=0.0)
-    longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=period or 0.0)
-    inside = stretches.clip(longer, length_s=length_s)
-    seen = slice(*np.searchsorted(stamp, (0.0, length_s), side="right"))  # spans that reach into the window …
-    seen = slice(seen.start, min(seen.stop + 1, stamp.size))  # … and the one that its end cuts
-    method = "difference of a counter" + (f", outer power held {held_s:.3g} s to the edges" if held_s else "")
-    result = DeviceEnergy(
-        device=device, stamp_s=stamp[seen], power_w=power[seen], stretches=inside, hole_start_s=np.zeros(0),
-        hole_end_s=np.zeros(0), first_s=float(read[0]) if read.size else np.nan,
-        last_s=float(read[-1]) if read.size else np.nan, period_s=period,
-        n=int(((read >= 0) & (read <= length_s)).sum()), missing=0, method=method,
-    )  # fmt: skip
-    blur_s = float(np.hypot(_cut_span_s(whole, 0.0), _cut_span_s(whole, length_s)))
-    result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur_s, held_s=held_s)
-    blocks = 1 + int(((result.hole_start_s > 0) & (result.hole_end_s < length_s)).sum())
-    return replace(result, noise_j=0.0, resolution_j=uncertainty.quantum_j(quantum_j, blocks=blocks))
-
-
-def _cut_span_s(whole: Stretches, at_s: float) -> float:
-    """Return the length of the span that an instant cuts, 0 where it falls between spans."""
-    i = int(np.searchsorted(whole.end_s, at_s, side="right"))
-    if i < whole.end_s.size and whole.start_s[i] < at_s:
-        return float(whole.end_s[i] - whole.start_s[i])
-    return 0.0
 
 
 def _with_aliasing(result: DeviceEnergy, rule: Rule, *, spread_w: float, length_s: float) -> DeviceEnergy:
