@@ -71,18 +71,25 @@ class Bench:
         self.rows.append({"task": task, "demand": demand, "measured": measured})
 
 
+MEASURED = pytest.StashKey[bool]()
+"""Whether something was measured in this session."""
+
+
 @pytest.fixture
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Yield the bench; its rows are kept also when a demand is missed."""
     made = Bench()
     yield made
     if made.rows:
+        request.config.stash[MEASURED] = True
         ROWS.mkdir(parents=True, exist_ok=True)
         (ROWS / f"{request.node.name}.json").write_text(json.dumps(made.rows, indent=1))
 
 
-def pytest_sessionfinish() -> None:
-    """Write the table of all rows that there are."""
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the table of all rows that there are, where some were measured: tests alone leave it as it is."""
+    if not session.config.stash.get(MEASURED, False):
+        return
     rows = (
         [row for file in sorted(ROWS.glob("*.json")) for row in json.loads(file.read_text())] if ROWS.is_dir() else []
     )
