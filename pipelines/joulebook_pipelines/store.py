@@ -24,7 +24,9 @@ from joulebook_pipelines.store_tables import (
     READING_CHANNELS,
     READING_ROWS,
     create,
+    is_complete,
     is_of_this_version,
+    lay_out,
     make_room,
 )
 
@@ -56,12 +58,15 @@ class Store(Questions):
         self.path = path
         if read_only and not path.is_file():
             raise StoreError(f"{path}: there is no store; make it with: joulebook run STUDY")
+        if not read_only and not path.exists():
+            lay_out(path)
         config: dict[str, str | bool | int | float | list[str]] = {"memory_limit": memory_limit} if memory_limit else {}
         try:
             self._con = duckdb.connect(str(path), read_only=read_only, config=config)
         except duckdb.Error as error:
             raise StoreError(f"{path}: cannot be opened: {str(error).splitlines()[0]}") from None
-        if not is_of_this_version(self._con):
+        complete = is_complete(self._con)
+        if not complete and not is_of_this_version(self._con):
             self._con.close()
             raise OtherVersionError(
                 f"{path}: was made by another version; make it again from the logs with: joulebook run STUDY"
@@ -71,7 +76,7 @@ class Store(Questions):
         self._channel_keys = ChannelKeys(self._con)
         self._kept_readings = KeptReadings()
         self._con.execute("set timezone = 'UTC'")
-        if not read_only:
+        if not read_only and not complete:
             create(self._con)
 
     def __enter__(self) -> Self:

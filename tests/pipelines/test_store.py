@@ -212,3 +212,34 @@ def test_only_the_store_speaks_sql():
     source = Path(__file__).resolve().parents[2] / "pipelines" / "joulebook_pipelines"
     speaking = {p.name for p in source.rglob("*.py") if ".sql(" in p.read_text()}
     assert {n for n in speaking if not n.startswith("store") and n != "fleet_tables.py"} == set()
+
+
+def test_a_store_that_this_version_did_not_make_whole_is_completed(tmp_path):
+    path = tmp_path / "study.duckdb"
+    open_store(path, read_only=False).close()
+    with duckdb.connect(str(path)) as old:
+        old.execute("drop view store_version")
+        old.execute("drop table findings")
+        old.execute("create or replace view aligned_runs as select * from runs limit 0")
+    with open_store(path, read_only=False) as store:
+        store.insert("runs", pl.DataFrame({"run_id": ["a"], "host": ["node"]}))
+        assert store.table("findings").is_empty()
+        assert store.sql("select run_id from aligned_runs")["run_id"].to_list() == ["a"]
+
+
+def test_two_stores_made_one_after_the_other_know_nothing_of_each_other(tmp_path):
+    for name in ("a", "b"):
+        with open_store(tmp_path / f"{name}.duckdb", read_only=False) as store:
+            assert store.table("runs").is_empty()
+            store.insert("runs", pl.DataFrame({"run_id": [name], "host": ["node"]}))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.duckdb", "b.duckdb"]
+
+
+def test_where_files_cannot_be_linked_a_store_is_made_all_the_same(tmp_path, monkeypatch):
+    def refused(*_):
+        raise OSError("no links here")
+
+    monkeypatch.setattr("os.link", refused)
+    with open_store(tmp_path / "study.duckdb", read_only=False) as store:
+        assert store.table("runs").is_empty()
+    assert [p.name for p in tmp_path.iterdir()] == ["study.duckdb"]
