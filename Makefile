@@ -15,6 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 $(READY): constraints.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m joulebook_pipelines.loops
 	touch $@
 
 report: $(READY) ## run the main job on the sample study and say where the report lies
@@ -27,8 +28,7 @@ test: $(READY) ## everything that must hold, in under three minutes
 test test-code test-notebooks: export POLARS_MAX_THREADS = 1
 
 # Side by side, because each waits now and then: for a kernel, a browser, a worker that is killed.
-# One sample comes first: it compiles the loops for all, which would else be compiled in each process at once.
-test-code: $(READY) samples-node
+test-code: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal -p no:nbval
 
 test-notebooks: samples
@@ -48,8 +48,6 @@ bench: $(READY) ## speed as ratios measured side by side; writes docs/speed.md
 	$(BIN)/python -m pytest tests/benchmarks -m bench -s -p no:xdist
 
 samples: samples-node samples-sweep samples-campaign ## analyse the sample studies, without notebooks and pages
-
-samples-sweep samples-campaign: samples-node
 
 samples-%: $(READY)
 	@$(BIN)/joulebook run sample_data/$* -o out/$* --no-report --quiet >/dev/null
