@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from joulebook import instrument_order
 from joulebook.findings import Finding, Severity
-
-FAMILIES = ("meter", "sensor", "model")
-"""From most to least trusted: an instrument in the supply line, the device's own sensor, a tracker's estimate."""
-
-ENOUGH_COVERAGE = 0.95
-"""An instrument that covers less of the run yields to one that covers more."""
+from joulebook.instrument_order import ENOUGH_COVERAGE
 
 SAME_START_S = 5.0
 """Records of one start agree to this [s]: stamps of trackers are whole seconds, taken a moment late."""
@@ -44,8 +40,9 @@ def choose(channels: pl.DataFrame) -> pl.DataFrame:
     ----------
     channels
         One row a channel that has readings in the window: ``host, scope, source_id, adapter, clock, family, device,
-        period_s, n, coverage_ratio``; and, to tell a copy of a part of a file, ``begin_s, end_s`` of what it saw and
-        ``filled_ratio``, the share of that time which it covers.
+        period_s, n, coverage_ratio``; to tell a copy of a part of a file, ``begin_s, end_s`` of what it saw and
+        ``filled_ratio``, the share of that time which it covers; and, to tell which of two is the better one, ``kind``,
+        ``grain_w`` and ``usual_w``, the step of its values and their median [W], and ``made_up``, whether its times were laid.
 
     Returns
     -------
@@ -174,26 +171,9 @@ def _inside_another(channels: pl.DataFrame, key: list[str]) -> pl.Series:
 
 
 def _ranked(channels: pl.DataFrame) -> pl.DataFrame:
-    """Choose the instrument with enough coverage, then the most trusted kind, then the densest."""
-    family = pl.col("family").replace_strict({f: i for i, f in enumerate(FAMILIES)}, default=len(FAMILIES))
-    instruments = (
-        channels.filter("usable")
-        .group_by("host", "scope", "adapter", "clock")
-        .agg(
-            covered=pl.col("coverage_ratio").sum() / pl.col("device").n_unique(),
-            rank=family.min(),
-            step_s=pl.col("period_s").median(),
-        )
-        .with_columns(short=pl.col("covered") < ENOUGH_COVERAGE)
-        .sort("short", "rank", "covered", "step_s", "adapter", "clock", descending=[False, False, True, False, False, False],
-              nulls_last=True)
-        .with_columns(place=pl.int_range(pl.len()).over("host", "scope"), best=pl.col("adapter").first().over("host", "scope"))
-    )  # fmt: skip
-    instruments = instruments.with_columns(best_short=pl.col("short").first().over("host", "scope"))
-    joined = channels.join(
-        instruments.select("host", "scope", "adapter", "clock", "place", "best", "short", "best_short"),
-        on=["host", "scope", "adapter", "clock"], how="left",
-    )  # fmt: skip
+    """Choose the first instrument of each scope, in their order."""
+    instruments = instrument_order.placed(channels.filter("usable"))
+    joined = channels.join(instruments, on=instrument_order.INSTRUMENT, how="left")
     chosen = pl.col("usable") & (pl.col("place") == 0)
     why = (
         pl.when(chosen & (pl.len().over("host", "scope") == 1)).then(pl.lit("the only reading of its scope"))
@@ -202,6 +182,6 @@ def _ranked(channels: pl.DataFrame) -> pl.DataFrame:
         .when(~pl.col("usable")).then(pl.lit("belongs to no boundary"))
         .when(pl.col("short") & ~pl.col("best_short"))
         .then(pl.format("covers {} of the run; {} covers more", pl.col("coverage_ratio").round(2), "best"))
-        .otherwise(pl.format("a second witness of the scope; {} is used", "best"))
+        .otherwise(pl.format("a second witness of the scope; {} is used: {}", "best", "why"))
     )  # fmt: skip
     return joined.with_columns(chosen=chosen.fill_null(value=False), reason=why)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,7 +10,8 @@ import polars as pl
 
 from joulebook import own_time, schema
 from joulebook_pipelines.logs.contract import Channel
-from joulebook_pipelines.store_tables import quoted
+from joulebook_pipelines.store_power import NO_CHANNEL, SPEAKING
+from joulebook_pipelines.store_tables import READING_ROWS, quoted
 from joulebook_pipelines.store_timeline import TimelineReads
 
 TRUE_US = """epoch_us(r.ts_utc) - case when m.drift_ppm = 0 then cast(round(1e6 * m.offset_s) as bigint)
@@ -46,6 +47,11 @@ class ChannelReads(TimelineReads):
             from rejects where source_id = ? group by all order by first_line, column_name, device, rule""",
             [source_id],
         )
+
+    def sources_with(self, codes: Collection[str]) -> list[int]:
+        """Return the sources about which any of some findings was made."""
+        told = self.once("select distinct source_id, code from findings where source_id is not null")
+        return told.filter(pl.col("code").is_in(list(codes)))["source_id"].to_list()
 
     def reach(self, source_id: int) -> tuple[datetime | None, datetime | None]:
         """Return the first and the last stamp of a source's readings."""
@@ -128,6 +134,20 @@ class ChannelReads(TimelineReads):
                 end_utc.isoformat(),
                 *self._around(start_utc, end_utc),
             ],
+        )
+
+    def first_told(self, source_id: int, device: str, most: int) -> pl.DataFrame:
+        """Return ``ts_utc, power_w, energy_j, energy_counter_j, span_s`` of the first readings of a channel that tell any energy."""
+        number = self._channel_keys.known().get((source_id, device), NO_CHANNEL)
+        stored = self._stored()
+        told = [c for c in SPEAKING if c in stored]
+        if not told:
+            return self._none(SPEAKING).select("ts_utc", *SPEAKING, "span_s")
+        columns = ", ".join(c if c in stored else f"cast(null as double) as {c}" for c in (*SPEAKING, "span_s"))
+        return self.sql(
+            f"""select ts_utc, {columns} from {READING_ROWS} where channel_id = ? and ({" or ".join(f"{c} is not null" for c in told)})
+            order by line limit ?""",
+            [number, most],
         )
 
     def _longest_span_s(self) -> float:

@@ -123,3 +123,40 @@ def test_parts_of_one_log_are_not_told():
 def test_what_belongs_to_no_boundary_is_never_used():
     choice = _chosen({"scope": "part", "device": "cpu:0/core"}, {"scope": "", "device": "meter"})
     assert not choice["chosen"].any()
+
+
+CARD = {"scope": "board", "device": "gpu:0", "usual_w": 300.0, "kind": "instant"}
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "why"),
+    [
+        ({"grain_w": 0.01}, {"grain_w": 1.0}, "steps of 0.01 W, here 1.0 W"),
+        ({"made_up": False}, {"made_up": True, "grain_w": 0.01}, "were laid at one distance"),
+        ({"coverage_ratio": 1.0}, {"coverage_ratio": 0.96, "grain_w": 0.01}, "covers 1.0 of the run, this 0.96"),
+        ({"period_s": 1.0, "grain_w": 1.0}, {"period_s": 10.0, "grain_w": 0.01}, "every 1.0 s, this every 10.0 s"),
+        ({"kind": "mean", "grain_w": 0.1}, {"kind": "instant", "grain_w": 0.001}, "says what its values are"),
+        ({"grain_w": 0.01, "kind": "instant"}, {"grain_w": 1.0, "kind": "mean"}, "steps of 0.01 W"),
+        ({"family": "meter", "grain_w": 1.0}, {"family": "sensor", "grain_w": 0.01}, "is a meter, this a sensor"),
+        ({}, {}, "but their names"),
+    ],
+)
+def test_the_better_of_two_instruments_is_used_whatever_their_names(better, worse, why):
+    for names in (("a", "b"), ("b", "a")) if better else (("a", "b"),):
+        choice = _chosen(CARD | {"adapter": names[1]} | worse, CARD | {"adapter": names[0]} | better)
+        assert choice.filter("chosen")["source_id"].to_list() == [2]
+        assert why in choice.filter(~pl.col("chosen"))["reason"][0]
+
+
+def test_an_instrument_of_all_cards_is_used_before_a_finer_one_of_some():
+    one = CARD | {"adapter": "a", "grain_w": 0.01}
+    both = CARD | {"adapter": "b", "grain_w": 1.0}
+    choice = _chosen(one, both, both | {"device": "gpu:1", "source_id": 2})
+    assert choice.filter("chosen")["source_id"].to_list() == [2, 2]
+    assert "devices that lack here" in choice.filter(~pl.col("chosen"))["reason"][0]
+
+
+def test_one_moment_of_all_cards_does_not_take_the_place_of_a_log_of_some():
+    log, moment = CARD | {"adapter": "b"}, CARD | {"adapter": "a", "coverage_ratio": 0.001}
+    choice = _chosen(log, moment, moment | {"device": "gpu:1", "source_id": 2})
+    assert choice.filter("chosen")["source_id"].to_list() == [1]

@@ -8,6 +8,7 @@ from joulebook import instruments
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.instrument_facts import InstrumentFacts
 
 HALF_INSIDE = 0.5
 """Share of its own length, or of the run's, that some reading of a channel must have inside of the run."""
@@ -20,12 +21,13 @@ FAMILY_OF = {a.name: a.family for a in ADAPTERS}
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
+    facts = InstrumentFacts(context.store)
     frames = []
     for run in context.runs():
         seen = context.store.channels_within(run.start_utc, run.end_utc)
         family = pl.col("adapter").replace_strict(FAMILY_OF, default="sensor", return_dtype=pl.String)
         mine = _of_run(seen.with_columns(family=family), run)
-        choice = instruments.choose(mine)
+        choice = instruments.choose(facts.of(mine, run.duration_s))
         frames.append(choice.with_columns(run_id=pl.lit(run.run_id)))
         numbers.find(run.run_id, _nothing_found(context, run) if choice.is_empty() else ())
         sources, channels = context.store.table("sources"), context.store.table("channels")

@@ -1,0 +1,65 @@
+"""One card logged by several tools: which of them a number is made from, and what becomes of the others."""
+
+import json
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+
+from joulebook_pipelines import config, run
+from joulebook_pipelines.store import open_store
+
+START = datetime(2026, 3, 3, 9, 0, 0)
+
+
+def _csv(seconds, watts=300.25, cards=1, step_s=1):
+    rows = "".join(
+        f"{START + timedelta(seconds=s):%Y/%m/%d %H:%M:%S}.000, {card}, {watts + 0.01 * (s % 3):.2f} W\n"
+        for s in seconds[::step_s]
+        for card in range(cards)
+    )
+    return f"timestamp, index, power.draw [W]\n{rows}"
+
+
+def _dmon(seconds, watts=300, cards=1):
+    rows = "".join(
+        f" {START + timedelta(seconds=s):%Y%m%d   %H:%M:%S}      {card}    {watts}     60      -     99     40\n"
+        for s in seconds
+        for card in range(cards)
+    )
+    return (
+        "#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem\n"
+        f"#YYYYMMDD   HH:MM:SS    Idx      W      C      C      %      %\n{rows}"
+    )
+
+
+@pytest.fixture
+def analysed(tmp_path):
+    def work(files, length_s=100, each=None):
+        folder = tmp_path / "study"
+        folder.mkdir()
+        toml = '[study]\ntimezone = "UTC"\n'
+        for name, text in files.items():
+            (folder / name).write_text(text)
+            toml += f"[[source]]\npath = {json.dumps(name)}\n{(each or {}).get(name, '')}\n"
+        toml += f'[[run]]\nid = "r"\nstart = {START:%Y-%m-%dT%H:%M:%SZ}\nend = {START + timedelta(seconds=length_s):%Y-%m-%dT%H:%M:%SZ}\n'
+        (folder / "study.toml").write_text(toml)
+        result = run.analyse(config.load(folder), tmp_path / "out")
+        assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
+        with open_store(result.store) as store:
+            energy = store.results().filter(metric="energy_j", scope="board", device="").row(0, named=True)
+            used = store.table("instruments").join(store.table("sources").select("source_id", "path"), on="source_id")
+            return energy, used, store.findings()
+
+    return work
+
+
+@pytest.mark.parametrize("names", [("a.csv", "b.txt"), ("b.csv", "a.txt")])
+def test_the_finer_of_two_logs_of_one_pace_is_used(analysed, names):
+    whole = range(-5, 106)
+    energy, used, _ = analysed({names[0]: _csv(whole), names[1]: _dmon(whole)})
+    assert used.filter("chosen")["path"].to_list() == [names[0]]
+    assert energy["value"] == pytest.approx(100 * 300.26, rel=1e-4)
+    assert used.filter(~pl.col("chosen"))["reason"].to_list() == [
+        "a second witness of the scope; nvidia-smi-csv is used: its values are in steps of 0.01 W, here 1.0 W"
+    ]
