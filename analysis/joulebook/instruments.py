@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import instrument_order
+from joulebook import instrument_order, instrument_parts
 from joulebook.findings import Finding, Severity
 from joulebook.instrument_order import ENOUGH_COVERAGE
 
@@ -29,7 +29,7 @@ MOST_NAMED = 8
 
 CHOICE_SCHEMA = {
     "host": pl.String, "scope": pl.String, "source_id": pl.Int32, "device": pl.String, "chosen": pl.Boolean,
-    "coverage_ratio": pl.Float64, "reason": pl.String,
+    "coverage_ratio": pl.Float64, "reason": pl.String, "passed_from_s": pl.Float64, "passed_until_s": pl.Float64,
 }  # fmt: skip
 
 
@@ -42,12 +42,14 @@ def choose(channels: pl.DataFrame) -> pl.DataFrame:
         One row a channel that has readings in the window: ``host, scope, source_id, adapter, clock, family, device,
         period_s, n, coverage_ratio``; to tell a copy of a part of a file, ``begin_s, end_s`` of what it saw and
         ``filled_ratio``, the share of that time which it covers; and, to tell which of two is the better one, ``kind``,
-        ``grain_w`` and ``usual_w``, the step of its values and their median [W], and ``made_up``, whether its times were laid.
+        ``grain_w`` and ``usual_w``, the step of its values and their median [W], and ``made_up``, whether its times were laid;
+        ``spanned``, whether readings are over spans, is needed to join instruments that saw parts of the run.
 
     Returns
     -------
     polars.DataFrame
-        ``host, scope, source_id, device, chosen, coverage_ratio, reason``, same rows.
+        ``host, scope, source_id, device, chosen, coverage_ratio, reason``, same rows; ``passed_from_s`` and ``passed_until_s``
+        bound the time of a better instrument, for which this one is not used.
 
     Examples
     --------
@@ -59,12 +61,22 @@ def choose(channels: pl.DataFrame) -> pl.DataFrame:
     >>> choose(both).filter("chosen")["source_id"].to_list()
     [2]
     """
+    return shown(judged(channels))
+
+
+def judged(channels: pl.DataFrame) -> pl.DataFrame:
+    """Return the channels with all that the choice rests on, as :func:`joulebook.instrument_parts.find` needs it."""
     if channels.is_empty():
+        return channels
+    return instrument_parts.joined(_ranked(_one_source_a_device(_whole_or_parts(channels))))
+
+
+def shown(judged_channels: pl.DataFrame) -> pl.DataFrame:
+    """Return what :func:`choose` returns, of judged channels."""
+    if judged_channels.is_empty():
         return pl.DataFrame(schema=CHOICE_SCHEMA)
-    ranked = _ranked(_one_source_a_device(_whole_or_parts(channels)))
-    return ranked.select(
-        "host", "scope", pl.col("source_id").cast(pl.Int32), "device", "chosen", "coverage_ratio", "reason"
-    ).sort("host", "scope", "source_id", "device")
+    rows = judged_channels.select(pl.col(c).cast(t) for c, t in CHOICE_SCHEMA.items())
+    return rows.sort("host", "scope", "source_id", "device")
 
 
 def in_several_files(choice: pl.DataFrame, sources: pl.DataFrame, channels: pl.DataFrame) -> list[Finding]:

@@ -80,6 +80,8 @@ RESULTS = (
         column("chosen", pl.Boolean, "its readings enter the run's numbers of the scope"),
         column("coverage_ratio", pl.Float64, "covered share of the run"),
         column("reason", pl.String, "why"),
+        column("passed_from_utc", UTC, "from here to passed_until_utc a better instrument is used; null = used for all of the run"),
+        column("passed_until_utc", UTC, "see passed_from_utc"),
     )),
     Table("results", "one number a row; device '' = the whole scope, phase '' = the whole run", (
         column("run_id", pl.String, "run", key=True),

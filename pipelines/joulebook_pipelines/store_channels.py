@@ -126,7 +126,7 @@ class ChannelReads(TimelineReads):
             select s.host, n.scope, n.source_id, s.adapter, s.clock, n.device, n.period_s, n.kind, n.n,
                 least(1.0, n.covered_s / (w.t1 / 1e6 - w.t0 / 1e6)) as coverage_ratio, n.t_begin as begin_s, n.t_max as end_s,
                 case when n.t_max > n.t_begin then least(1.0, n.covered_s / (n.t_max - n.t_begin)) else 0.0 end as filled_ratio,
-                n.inside_ratio
+                n.inside_ratio, n.span_s is not null as spanned
             from lasting n join sources s on s.source_id = n.source_id, w
             order by s.host, n.scope, n.source_id, n.device""",
             [

@@ -24,7 +24,8 @@ ALWAYS = ("power_w", "energy_j", "energy_counter_j", "utilization_ratio", "tempe
 SPEAKING = ("power_w", "energy_j", "energy_counter_j")
 """Quantities that tell an energy."""
 
-_USED = """select distinct i.run_id as by_run, i.scope as by_scope, m.host, i.device, i.source_id, m.offset_s, m.drift_ppm, m.anchor_utc
+_USED = """select distinct i.run_id as by_run, i.scope as by_scope, m.host, i.device, i.source_id, m.offset_s, m.drift_ppm, m.anchor_utc,
+        i.passed_from_utc, i.passed_until_utc
     from instruments i join clock_maps m on m.source_id = i.source_id where i.chosen order by m.host, i.device, i.source_id"""
 
 Bounds = tuple[datetime | None, datetime | None]
@@ -93,7 +94,7 @@ class PowerReads(Reads):
             device_name = f"{row['host']}/{row['device']}" if several else row["device"]
             own = [pl.lit(device_name).alias("device"), pl.lit(row["source_id"], pl.Int32).alias("source_id")]
             host = [pl.lit(row["host"]).alias("host")] if several else []
-            columns = frame.select(own[0], "ts_utc", "span_s", *quantities, *host, own[1])
+            columns = _not_passed(frame, row).select(own[0], "ts_utc", "span_s", *quantities, *host, own[1])
             named.setdefault((row["host"], device_name), []).append(columns)
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
         return pl.concat(joined, rechunk=False) if joined else self._none(quantities)
@@ -128,7 +129,8 @@ class PowerReads(Reads):
         if run_id is not None:
             found = self.once_by(_USED, by_run=run_id, by_scope=scope)
         else:
-            found = self.once_by(_USED, by_scope=scope).drop("by_run").unique(maintain_order=True)
+            of_runs = self.once_by(_USED, by_scope=scope).drop("by_run", "passed_from_utc", "passed_until_utc")
+            found = of_runs.unique(maintain_order=True)
         return found if device is None else found.filter(pl.col("device") == device)
 
     def _channels(self, channels: pl.DataFrame, columns: Sequence[str], bounds: Bounds) -> list[pl.DataFrame]:
@@ -263,6 +265,14 @@ def between(frame: pl.DataFrame, bounds: Bounds) -> pl.DataFrame:
     first = 0 if since is None else int(np.searchsorted(at, since, side="left"))
     behind = frame.height if until is None else int(np.searchsorted(at, until, side="right"))
     return frame.slice(first, max(behind - first, 0))
+
+
+def _not_passed(frame: pl.DataFrame, channel: dict[str, object]) -> pl.DataFrame:
+    """Return the rows of a channel that lie outside of the time for which a better instrument is used."""
+    since, until = channel.get("passed_from_utc"), channel.get("passed_until_utc")
+    if not (isinstance(since, datetime) and isinstance(until, datetime)):
+        return frame
+    return frame.filter(~pl.col("ts_utc").is_between(since, until))
 
 
 def _in_order(parts: list[pl.DataFrame]) -> pl.DataFrame:

@@ -63,3 +63,42 @@ def test_the_finer_of_two_logs_of_one_pace_is_used(analysed, names):
     assert used.filter(~pl.col("chosen"))["reason"].to_list() == [
         "a second witness of the scope; nvidia-smi-csv is used: its values are in steps of 0.01 W, here 1.0 W"
     ]
+
+
+def _card(used):
+    return dict(used.filter(scope="board").select("path", "chosen").iter_rows())
+
+
+HALVES = [
+    (range(-5, 51), range(51, 106)),  # one after the other
+    (range(-5, 61), range(40, 106)),  # over a fifth of the run both
+]
+
+
+@pytest.mark.parametrize("halves", HALVES)
+@pytest.mark.parametrize("clocks", [{}, {"b.txt": 'clock = "other"'}])
+def test_a_run_of_which_two_tools_saw_a_part_each_is_the_sum_of_both(analysed, halves, clocks):
+    energy, used, findings = analysed({"a.csv": _csv(halves[0], 400.0), "b.txt": _dmon(halves[1], 200)}, each=clocks)
+    joint_s = halves[0][-1] + 0.5 if halves[0][-1] < halves[1][0] else halves[0][-1]
+    assert _card(used) == {"a.csv": True, "b.txt": True}
+    assert energy["coverage_ratio"] == pytest.approx(1.0)
+    assert energy["value"] == pytest.approx(400.01 * joint_s + 200 * (100 - joint_s), abs=150)
+    assert energy["lo"] <= energy["value"] <= energy["hi"] < 1.1 * energy["value"]
+    (told,) = findings.filter(code="sources-joined").iter_rows(named=True)
+    assert "gpu:0 is taken from" in told["message"]
+
+
+def test_the_part_that_a_log_under_another_host_holds_is_named_and_not_added(analysed):
+    files = {"a.csv": _csv(range(-5, 51)), "b.csv": _csv(range(51, 106))}
+    energy, _, findings = analysed(files, each={"a.csv": 'host = "node"', "b.csv": 'host = "later"'})
+    assert energy["coverage_ratio"] == pytest.approx(0.5, abs=0.02)
+    (told,) = findings.filter(code="missing-part-elsewhere").iter_rows(named=True)
+    assert "b.csv has gpu:0 over 49" in told["message"].replace("50 %", "49")
+    assert "same host" in told["message"]
+
+
+def test_two_tools_that_saw_all_of_a_run_are_not_joined(analysed):
+    whole = range(-5, 106)
+    _, used, findings = analysed({"a.csv": _csv(whole), "b.txt": _dmon(whole)})
+    assert used["chosen"].sum() == 1
+    assert not findings["code"].is_in(["sources-joined", "missing-part-elsewhere"]).any()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import instruments
+from joulebook import instrument_parts, instruments, schema
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
@@ -27,13 +27,25 @@ def _work(context: Context) -> Numbers:
         seen = context.store.channels_within(run.start_utc, run.end_utc)
         family = pl.col("adapter").replace_strict(FAMILY_OF, default="sensor", return_dtype=pl.String)
         mine = _of_run(seen.with_columns(family=family), run)
-        choice = instruments.choose(facts.of(mine, run.duration_s))
-        frames.append(choice.with_columns(run_id=pl.lit(run.run_id)))
+        judged = instruments.judged(facts.of(mine, run.duration_s))
+        choice = instruments.shown(judged)
+        frames.append(
+            choice.with_columns(run_id=pl.lit(run.run_id), **_passed()).drop("passed_from_s", "passed_until_s")
+        )
         numbers.find(run.run_id, _nothing_found(context, run) if choice.is_empty() else ())
         sources, channels = context.store.table("sources"), context.store.table("channels")
         numbers.find(run.run_id, instruments.in_several_files(choice, sources, channels))
+        paths = dict(sources.select("source_id", "path").iter_rows())
+        elsewhere = seen.with_columns(family=family).filter(pl.col("host") != run.host)
+        numbers.find(run.run_id, instrument_parts.find(judged, paths, elsewhere, subject=run.run_id))
     context.store.replace("instruments", pl.concat(frames) if frames else context.store.table("instruments").clear())
     return numbers
+
+
+def _passed() -> dict[str, pl.Expr]:
+    """Return the time for which a better instrument is used, as stamps."""
+    seconds = {f"passed_{end}_utc": pl.col(f"passed_{end}_s") for end in ("from", "until")}
+    return {name: (1e6 * s).round().cast(pl.Int64).cast(schema.UTC) for name, s in seconds.items()}
 
 
 def _of_run(seen: pl.DataFrame, run: Run) -> pl.DataFrame:
