@@ -15,7 +15,7 @@ from typer.exceptions import TyperException
 
 from joulebook import iso_weeks
 from joulebook.wording import counted
-from joulebook_pipelines import cli_results, config, console, fleet, fleet_pools, fleet_studies, headline, inspect, run
+from joulebook_pipelines import cli_results, config, console, filling, fleet_pools, fleet_studies, headline, inspect
 from joulebook_pipelines.cli_options import Json, Out, Quiet, StudyPath, out_of, study_of
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
@@ -112,10 +112,12 @@ def _one(path: Path, out: str | None, quiet: bool, json: bool, report: bool) -> 
     folder = out_of(loaded, None if out is None else Path(out))
     with console.progress(_bytes(loaded), quiet=quiet) as told:
         if report:
-            from joulebook_pipelines import job  # noqa: PLC0415 (the notebook machinery takes a second to load; no other verb needs it)
+            from joulebook_pipelines import job  # noqa: PLC0415 (as below, and the notebook machinery takes as long again)
 
             result = job.run(loaded, folder, told)
         else:
+            from joulebook_pipelines import run  # noqa: PLC0415 (the analyses take a second to load; other verbs do without)
+
             result = run.analyse(loaded, folder, told)
     page = str(result.report) if result.report else None
     with open_store(result.store) as store:
@@ -146,6 +148,8 @@ def _fleet(
 ) -> int:
     if out is None:
         raise ConfigError("several studies need one folder for their results: add -o FOLDER")
+    from joulebook_pipelines import fleet  # noqa: PLC0415 (as for one study)
+
     pool = fleet_pools.dask(dask) if dask else fleet_pools.processes if len(paths) > 1 else fleet_pools.here
     outcomes = fleet.map_over(
         paths, out, pool, workers=workers or fleet_pools.default_workers(len(paths)),
@@ -210,7 +214,7 @@ def ingest(study: StudyPath, out: Out = None, quiet: Quiet = False) -> None:
     """Fill the store only: sources, readings, rejects, runs, steps, phases."""
     loaded = study_of(study)
     with console.progress(_bytes(loaded), quiet=quiet) as told:
-        result = run.fill(loaded, out_of(loaded, out), told)
+        result = filling.fill(loaded, out_of(loaded, out), told)
     console.outcomes(result.outcomes)
     console.say(f"store: {result.store}")
     raise typer.Exit(DONE if result.read else NOT_GOOD_ENOUGH)

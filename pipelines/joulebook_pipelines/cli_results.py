@@ -8,7 +8,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from joulebook_pipelines import __version__, book, console, inspect
+from joulebook_pipelines import __version__, console, inspect
 from joulebook_pipelines.cli_options import Json, Out, ResultsPath, results_of, store_of
 from joulebook_pipelines.config_errors import ConfigError
 
@@ -91,6 +91,8 @@ def baseline(
     json: Json = False,
 ) -> None:
     """Add the study's stable power to a baseline book and show how the machine has drifted."""
+    from joulebook_pipelines import book  # noqa: PLC0415 (no other verb here needs the analyses)
+
     with store_of(study, out) as store:
         moved = book.add(book_file, store, name, scope)
     console.rows(moved.frame.filter((pl.col("name") == name) & (pl.col("scope") == scope)), json_output=json)

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from joulebook.wording import counted
+from joulebook_pipelines.filling import Told
 from joulebook_pipelines.ingest import Outcome
-from joulebook_pipelines.run import Told
 
 _MARK = {"error": "✖", "warning": "▲", "note": "ℹ"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook import schema
-from joulebook_pipelines import config, ingest, init, run
+from joulebook_pipelines import config, filling, ingest, init
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
@@ -55,7 +55,7 @@ class Check:
 def check(study: Study) -> Check:
     """Read every file of a study into a store that is thrown away."""
     with tempfile.TemporaryDirectory(prefix="joulebook-") as folder:
-        result = run.fill(study, Path(folder))
+        result = filling.fill(study, Path(folder))
         with open_store(result.store) as store:
             return Check(result.outcomes, rejects(store, by_rule=True), store.findings(), config.effective(study))
 
@@ -63,7 +63,7 @@ def check(study: Study) -> Check:
 def draft(study: Study) -> str:
     """Return a commented study.toml for a folder without one."""
     found = []
-    for source in run.sources_of(study):
+    for source in filling.sources_of(study):
         try:
             log, adapter = ingest.recognised(source)
         except LogRefusedError as error:

@@ -13,7 +13,7 @@ import polars as pl
 from joulebook import iso_weeks, schema, weekly_means
 from joulebook_pipelines import config, run
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.run import Told
+from joulebook_pipelines.filling import Told
 from joulebook_pipelines.store import Store, open_store
 
 METRICS = (
