@@ -13,7 +13,10 @@ from joulebook.schema import UTC
 
 J_PER_KWH = 3.6e6
 
-SHIFTED_SCHEMA = {"shift_hours": pl.Float64, "value": pl.Float64, "change_ratio": pl.Float64, "reason": pl.String}
+SHIFTED_SCHEMA = {
+    "shift_hours": pl.Float64, "value": pl.Float64, "lo": pl.Float64, "hi": pl.Float64, "change_ratio": pl.Float64,
+    "reason": pl.String,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -191,8 +194,8 @@ def shifted(bins: pl.DataFrame, curve: pl.DataFrame, *, hours: Sequence[float]) 
     Returns
     -------
     pl.DataFrame
-        ``shift_hours``, ``value``, ``change_ratio`` (against no shift, −1 to …), ``reason`` where the curve does not
-        reach.
+        ``shift_hours``, ``value`` with ``lo`` and ``hi`` where the bins have them, ``change_ratio`` (against no shift,
+        −1 to …), ``reason`` where the curve does not reach.
 
     Raises
     ------
@@ -213,5 +216,5 @@ def shifted(bins: pl.DataFrame, curve: pl.DataFrame, *, hours: Sequence[float]) 
         by = pl.duration(microseconds=round(hour * 3.6e9))
         then = by_curve(bins.with_columns(pl.col("start_utc") + by, pl.col("end_utc") + by), curve).total
         change = None if then.value is None or not now.value else then.value / now.value - 1
-        rows.append((float(hour), then.value, change, then.reason))
+        rows.append((float(hour), then.value, then.lo, then.hi, change, then.reason))
     return pl.DataFrame(rows, schema=SHIFTED_SCHEMA, orient="row")

@@ -190,6 +190,8 @@ RESULTS = (
         column("metric", pl.String, "carbon_kg or cost", key=True),
         column("shift_h", pl.Float64, "start, later than it was [h]", key=True),
         column("value", pl.Float64, "the amount; null where the curve does not reach that far"),
+        column("lo", pl.Float64, "lower end of its 95 % interval, from that of the facility energy"),
+        column("hi", pl.Float64, "upper end of its 95 % interval, from that of the facility energy"),
     )),
     Table("days", "efficiency by day, and its change since the first day", (
         column("day", pl.String, "day of the runs' start, UTC", key=True),

@@ -76,3 +76,14 @@ def test_missing_columns_are_named():
         carbon.by_curve(hours([1.0]), curve([1.0]).drop("value"))
     with pytest.raises(ValueError, match="curve: it has no rows"):
         carbon.by_curve(hours([1.0]), curve([1.0]).clear())
+
+
+def test_a_shifted_run_keeps_the_interval_of_its_energy():
+    bins = hours([3.6e6, 7.2e6]).with_columns(lo=pl.Series([3.5e6, 6.8e6]), hi=pl.Series([3.9e6, 7.4e6]))
+    got = carbon.shifted(bins, curve([0.5, 0.1, 0.3]), hours=[0, 1, 2])
+    # By hand, in kWh: 1 and 2, at least 3.5/3.6 and 6.8/3.6, at most 3.9/3.6 and 7.4/3.6.
+    assert got["lo"].to_list() == [pytest.approx(2.43 / 3.6), pytest.approx(2.39 / 3.6), None]
+    assert got["value"].to_list() == [pytest.approx(0.7), pytest.approx(0.7), None]
+    assert got["hi"].to_list() == [pytest.approx(2.69 / 3.6), pytest.approx(2.61 / 3.6), None]
+    bare = carbon.shifted(hours([3.6e6]), curve([0.5]), hours=[0])
+    assert bare.select("lo", "hi").row(0) == (None, None)

@@ -218,7 +218,7 @@ def more_tables():
              "marginal_j": None if i == 1 else 5e4 * i**2, "marginal_lo": None if i == 1 else 4e4 * i**2,
              "marginal_hi": None if i in (1, 20) else 7e4 * i**2} for i in range(1, 21)],
         "shares": [share | {"run_id": r, "energy_j": e, "energy_lo": 0.99 * e, "energy_hi": 1.01 * e, "share_ratio": e / 3.36e6} for r, e in (("train-1", 2.2e6), ("train-2", 0.9e6), ("idle", 0.26e6))],
-        "what_if": [{"run_id": "train-1", "metric": "carbon_kg", "shift_h": float(h), "value": 0.7 + 0.02 * h} for h in range(-5, 6)],
+        "what_if": [{"run_id": "train-1", "metric": "carbon_kg", "shift_h": float(h), "value": 0.7 + 0.02 * h, "lo": 0.65 + 0.02 * h, "hi": 0.75 + 0.02 * h} for h in range(-5, 6)],
         "days": [
             {"day": d, "scope": s, "runs": 2, "mfu_ratio": m, "tokens_per_j": t, "pue": 1.3, "mfu_ratio_change_ratio": dm,
              "tokens_per_j_change_ratio": dt} for d, m, t, dm, dt in days for s in ("board", "package", "node")],
@@ -343,7 +343,7 @@ def test_sections_show_rows_of_the_store(pages):
     shares = section(pages, "more", "shares")
     assert all(w in shares for w in ("train-2", "idle", "26.79", "by what the boards"))
     hours = section(pages, "more", "hours")
-    assert all(w in hours for w in ("5 h earlier", "0.6000", "5 h later", "0.8000"))
+    assert all(w in hours for w in ("5 h earlier", "0.600", "5 h later", "0.800", "0.050", "facility energy"))
 
 
 def test_parts_of_the_uncertainty_are_columns_with_both_ends_where_they_differ():

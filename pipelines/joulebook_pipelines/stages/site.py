@@ -150,7 +150,7 @@ def _other_hours(context: Context, run: Run, metric: str, bins: pl.DataFrame, cu
     """Keep what the same run would have come to at other hours of the same curve."""
     moved = carbon.shifted(bins, curve, hours=[float(h) for h in range(-SHIFTS_H, SHIFTS_H + 1)])
     rows = moved.select(
-        shift_h=pl.col("shift_hours"), value=pl.col("value"), run_id=pl.lit(run.run_id), metric=pl.lit(metric)
+        "value", "lo", "hi", shift_h=pl.col("shift_hours"), run_id=pl.lit(run.run_id), metric=pl.lit(metric)
     )
     context.store.insert("what_if", schema.conform(rows, "what_if"))
 

@@ -140,7 +140,8 @@ def hours(source: Source) -> Section | None:
                 continue
             unit = shown.unit_for(metric, of["value"].to_list(), currency=currency(source))
             best, worst = of.row(0, named=True), of.row(-1, named=True)
-            amounts = [shown.number(v, unit=unit) for v in (was["value"][0], best["value"], worst["value"])]
+            three = (was.row(0, named=True), best, worst)
+            amounts = [shown.number(r["value"], r.get("lo"), r.get("hi"), unit=unit) for r in three]
             made.append([
                 run, f"{shown.metric(metric).label} [{unit.name}]", amounts[0], amounts[1], _start(best["shift_h"]), amounts[2],
                 _start(worst["shift_h"]),
@@ -153,7 +154,8 @@ def hours(source: Source) -> Section | None:
     ]  # fmt: skip
     caption = (
         f"The same run moved along the same curve of the grid or the price.{_more(len(made), 'what_if')} Nothing else is "
-        "assumed to change: not the room, not the load of others."
+        "assumed to change: not the room, not the load of others. Amounts and intervals are those of the facility energy; what is not "
+        "known of it is the same at every start, so the difference of two starts is known better than each of them."
     ) + shared_whole(source)
     table = Table(columns, made[:ROWS_SHOWN], caption, "table-hours")
     return Section("hours", "Would another hour have been better?", [table])
