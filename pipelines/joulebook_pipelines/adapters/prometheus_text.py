@@ -11,12 +11,11 @@ from joulebook.findings import Finding
 from joulebook_pipelines.logs import prometheus_names, prometheus_series, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Series
+from joulebook_pipelines.logs.prometheus_labels import LABELS, labels
 
-_SAMPLE = r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[^"}]|"(?:[^"\\]|\\.)*")*\})?[ \t]+(\S+)(?:[ \t]+(-?\d+(?:\.\d+)?))?\s*$'
-_LABEL = re.compile(r'([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_SAMPLE = rf"^([a-zA-Z_:][a-zA-Z0-9_:]*)({LABELS})?[ \t]+(\S+)(?:[ \t]+(-?\d+(?:\.\d+)?))?\s*$"
 _META = re.compile(r"^#\s*(HELP|TYPE|UNIT|EOF)\b")
 _TOOL = re.compile(r"^#\s*(HELP|TYPE|UNIT|EOF)\b|^[a-zA-Z_:][\w:]*(\{|\s+[\d.+-])")
-_ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 
 
 def _sniff(head: Head) -> bool:
@@ -26,10 +25,6 @@ def _sniff(head: Head) -> bool:
     metas = sum(line.startswith("#") for line in lines)
     known = any(prometheus_names.looks_known(m[1]) for m in samples)
     return known and (len(samples) + metas) * 5 >= len(lines) * 4
-
-
-def _labels(text: str | None) -> dict[str, str]:
-    return {k: re.sub(r'\\[\\n"]', lambda m: _ESCAPES[m[0]], v) for k, v in _LABEL.findall(text or "")}
 
 
 def _parse(log: Log) -> Iterator[Part]:
@@ -75,7 +70,7 @@ def _parse(log: Log) -> Iterator[Part]:
 def _series(found: pl.DataFrame) -> tuple[list[Series], pl.DataFrame]:
     """Return the distinct series, and the samples with the place of theirs."""
     kinds = found.select("name", "labels").unique(maintain_order=True).with_row_index("series")
-    series = [Series(name, _labels(labels)) for _, name, labels in kinds.iter_rows()]
+    series = [Series(name, labels(text)) for _, name, text in kinds.iter_rows()]
     joined = found.join(kinds, on=["name", "labels"], how="left", nulls_equal=True, maintain_order="left")
     return series, joined.with_columns(pl.col("series").cast(pl.Int64))
 

@@ -1,0 +1,54 @@
+"""Tools that print one moment, asked again and again: the energy of what they said, against the sum by hand."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+
+from joulebook_pipelines import config, run
+from joulebook_pipelines.store import open_store
+
+START = datetime(2026, 3, 3, 9, 0, 0)
+EPOCH_S = 1_772_528_400
+EVERY_S = 5
+POWERS = [100.0, 140.0, 140.0, 220.0, 180.0, 100.0]
+BY_HAND_J = EVERY_S * (100 / 2 + 140 + 140 + 220 + 180 + 100 / 2)
+"""Trapezoids between the powers."""
+
+
+def _at(k):
+    return START + timedelta(seconds=EVERY_S * k)
+
+
+def _npu_smi(k, watts):
+    line = "+---------------------------+---------------+----------------------------------------------------+\n"
+    return (
+        f"{_at(k):%Y-%m-%d %H:%M:%S}\n{line}"
+        "| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|\n"
+        f"| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |\n{line}"
+        f"| 0     910B3               | OK            | {watts:<11} 43                0    / 0             |\n"
+        f"| 0                         | 0000:C1:00.0  | 37          0    / 0          64   / 65536         |\n{line}"
+    )
+
+
+def _promtool(k, watts):
+    head = 'DCGM_FI_DEV_POWER_USAGE{gpu="0", instance="n1:9400"} =>\n' if k == 0 else ""
+    return f"{head}{watts:g} @[{EPOCH_S + EVERY_S * k}]\n"
+
+
+LOGS = {"npu.txt": (_npu_smi, "board"), "range.txt": (_promtool, "board")}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_energy_of_what_was_printed_is_the_sum_by_hand(name, tmp_path):
+    written, scope = LOGS[name]
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / name).write_text("".join(written(k, w) for k, w in enumerate(POWERS)), encoding="utf-8")
+    (folder / "study.toml").write_text(f'[study]\ntimezone = "UTC"\n[[source]]\npath = {json.dumps(name)}\n')
+    result = run.analyse(config.load(folder), tmp_path / "out")
+    assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
+    with open_store(result.store) as store:
+        row = store.results().filter(metric="energy_j", scope=scope, device="").row(0, named=True)
+    assert row["value"] == pytest.approx(BY_HAND_J)
+    assert row["coverage_ratio"] == pytest.approx(1.0)
