@@ -36,6 +36,7 @@ PROVED = {
     "nvidia-smi-table": (1, 1),
     "nvidia-smi-xml": (3, 1),
     "perf-stat": (6, 1),
+    "perfmon": (2, 1),
     "phase-events": (4, 0),
     "phase-text": (2, 0),
     "phases-csv": (1, 0),

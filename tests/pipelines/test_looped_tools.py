@@ -1,7 +1,7 @@
 """Tools that print one moment, asked again and again: the energy of what they said, against the sum by hand."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -36,7 +36,20 @@ def _promtool(k, watts):
     return f"{head}{watts:g} @[{EPOCH_S + EVERY_S * k}]\n"
 
 
-LOGS = {"npu.txt": (_npu_smi, "board"), "range.txt": (_promtool, "board")}
+def _typeperf(k, watts):
+    head = (
+        '"(PDH-CSV 4.0) (W. Europe Standard Time)(-60)","\\\\PC\\Energy Meter(RAPL_Package0_PKG)\\Power"\r\n'
+        if k == 0
+        else ""
+    )
+    return f'{head}"{_at(k) + timedelta(hours=1):%m/%d/%Y %H:%M:%S}.000","{1000 * watts}"\r\n'
+
+
+LOGS = {
+    "npu.txt": (_npu_smi, "board"),
+    "range.txt": (_promtool, "board"),
+    "counters.csv": (_typeperf, "package"),
+}
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -49,6 +62,19 @@ def test_energy_of_what_was_printed_is_the_sum_by_hand(name, tmp_path):
     result = run.analyse(config.load(folder), tmp_path / "out")
     assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
     with open_store(result.store) as store:
+        assert store.table("sources")["first_utc"].to_list() == [START.replace(tzinfo=UTC)]
         row = store.results().filter(metric="energy_j", scope=scope, device="").row(0, named=True)
     assert row["value"] == pytest.approx(BY_HAND_J)
     assert row["coverage_ratio"] == pytest.approx(1.0)
+
+
+def test_series_one_after_the_other_are_no_clock_that_was_set_back(tmp_path):
+    first = "".join(_promtool(k, w) for k, w in enumerate(POWERS))
+    (tmp_path / "range.txt").write_text(first + first.replace('gpu="0"', 'gpu="1"'))
+    (tmp_path / "study.toml").write_text('[study]\n[[source]]\npath = "range.txt"\n')
+    result = run.analyse(config.load(tmp_path), tmp_path / "out")
+    with open_store(result.store) as store:
+        energies = store.results().filter(metric="energy_j", scope="board").select("device", "value")
+        assert "time-goes-back" not in store.findings()["code"].to_list()
+    each = {"gpu:0": BY_HAND_J, "gpu:1": BY_HAND_J, "": 2 * BY_HAND_J}
+    assert dict(energies.iter_rows()) == pytest.approx(each)
