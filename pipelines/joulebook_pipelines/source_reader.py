@@ -94,9 +94,10 @@ def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
     """Move readings that stand twice to the rejects, with their text, and note what the order of the stamps says."""
     _set_strays_aside(log, store, source_id, taken)
     taken.findings += clock_set.never(log.name, taken.count.last, {f.code for f in taken.findings})
+    back_line = None if taken.count.sorted else store.first_line_set_back(source_id)
     taken.gone = _set_aside(log, store, source_id, taken)
     taken.rejects += taken.gone.height
-    taken.findings += [*_order_findings(log.name, taken), *_scope_findings(log.name, taken.channels)]
+    taken.findings += [*_order_findings(log.name, taken, back_line), *_scope_findings(log.name, taken.channels)]
     taken.findings += _limit_findings(log.name, store.above_limit(source_id))
     taken.findings += _reject_findings(log, store, source_id, taken)
 
@@ -192,13 +193,13 @@ def _lines_of(log: Log, wanted: list[int]) -> Iterator[tuple[int, str]]:
             yield from ((n, lines[n - block.first_line][: table.LONGEST_RAW]) for n in here)
 
 
-def _order_findings(name: str, taken: Taken) -> list[Finding]:
+def _order_findings(name: str, taken: Taken, back_line: int | None) -> list[Finding]:
     count, gone, found = taken.count, taken.gone, []
-    if not count.sorted:
+    if back_line is not None:
         found.append(Finding(
             "time-goes-back", Severity.WARNING, name,
-            f"Stamps go back in time, first at line {count.first_back_line}: lines were appended twice or the clock was set back. "
-            "Readings are used in order of time.", {"line": count.first_back_line},
+            f"Stamps go back in time, first at line {back_line}: lines were appended twice or the clock was set back. "
+            "Readings are used in order of time.", {"line": back_line},
         ))  # fmt: skip
     if gone.height:
         same = int(gone["same"].sum())

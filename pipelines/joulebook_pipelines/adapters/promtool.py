@@ -70,9 +70,7 @@ def _parse(log: Log) -> Iterator[Part]:
     told = samples.with_columns(utc.alias("ts_utc"), raw="value").select(list(prometheus_series.SAMPLES))
     part = prometheus_series.readings(log, series, told)
     rejects = pl.concat([*odd, part.rejects]) if part.rejects is not None else pl.concat(odd)
-    # Series follow each other, each from its beginning: no clock was set back.
-    readings = None if part.readings is None else part.readings.sort("ts_utc", "device", maintain_order=True)
-    yield Part(count, readings, rejects, channels=part.channels, findings=part.findings)
+    yield Part(count, part.readings, rejects, channels=part.channels, findings=part.findings)
 
 
 def _series(lines: pl.DataFrame) -> tuple[list[Series], pl.DataFrame]:
