@@ -71,6 +71,7 @@ PROVED = {
     "turbostat": (5, 1),
     "turbostress": (2, 1),
     "uprof": (1, 1),
+    "ups": (2, 2),
     "vtune-tasks": (1, 2),
     "wandb-chart": (2, 2),
 }

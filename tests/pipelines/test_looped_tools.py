@@ -45,11 +45,20 @@ def _typeperf(k, watts):
     return f'{head}"{_at(k) + timedelta(hours=1):%m/%d/%Y %H:%M:%S}.000","{1000 * watts}"\r\n'
 
 
+def _upsc(k, watts):
+    return (
+        f"{_at(k):%Y-%m-%dT%H:%M:%S}Z\nbattery.charge: 100\noutlet.1.realpower: {watts / 2:g}\nups.load: 46\nups.power: 900\n"
+        f"ups.power.nominal: 1500\nups.realpower: {watts:g}\nups.realpower.nominal: 1350\nups.status: OL\n"
+    )
+
+
 LOGS = {
+    "upsc.txt": (_upsc, "node"),
     "npu.txt": (_npu_smi, "board"),
     "range.txt": (_promtool, "board"),
     "counters.csv": (_typeperf, "package"),
 }
+SAID = {"upsc.txt": 'scope = "node"\n'}
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -58,7 +67,9 @@ def test_energy_of_what_was_printed_is_the_sum_by_hand(name, tmp_path):
     folder = tmp_path / "study"
     folder.mkdir()
     (folder / name).write_text("".join(written(k, w) for k, w in enumerate(POWERS)), encoding="utf-8")
-    (folder / "study.toml").write_text(f'[study]\ntimezone = "UTC"\n[[source]]\npath = {json.dumps(name)}\n')
+    (folder / "study.toml").write_text(
+        f'[study]\ntimezone = "UTC"\n[[source]]\npath = {json.dumps(name)}\n{SAID.get(name, "")}'
+    )
     result = run.analyse(config.load(folder), tmp_path / "out")
     assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
     with open_store(result.store) as store:

@@ -71,6 +71,7 @@ from joulebook_pipelines.adapters import (
     turbostat,
     turbostress,
     uprof,
+    ups,
     vtune_tasks,
     wandb_chart,
 )
@@ -145,6 +146,7 @@ ADAPTERS: tuple[Adapter, ...] = (
     turbostat.ADAPTER,
     turbostress.ADAPTER,
     uprof.ADAPTER,
+    ups.ADAPTER,
     vtune_tasks.ADAPTER,
     wandb_chart.ADAPTER,
 )
