@@ -35,6 +35,7 @@ PROVED = {
     "nvidia-smi-q": (2, 1),
     "nvidia-smi-table": (1, 1),
     "nvidia-smi-xml": (3, 1),
+    "nvtop": (2, 0),
     "perf-stat": (6, 1),
     "perfmon": (2, 1),
     "phase-events": (4, 0),

@@ -52,7 +52,15 @@ def _upsc(k, watts):
     )
 
 
+def _nvtop(k, watts):
+    return (
+        f'{_at(k):%Y-%m-%d %H:%M:%S}\n[\n {{\n  "device_name": "AMD Radeon",\n  "gpu_clock": "1000MHz",\n'
+        f'  "power_draw": "{watts:g}W",\n  "gpu_util": "50%",\n  "processes" : [\n  ]\n }}\n]\n'
+    )
+
+
 LOGS = {
+    "nvtop.txt": (_nvtop, "board"),
     "upsc.txt": (_upsc, "node"),
     "npu.txt": (_npu_smi, "board"),
     "range.txt": (_promtool, "board"),
