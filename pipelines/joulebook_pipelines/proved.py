@@ -18,6 +18,7 @@ PROVED = {
     "hardware-monitor": (3, 1),
     "hf-trainer-state": (1, 1),
     "influx-lines": (2, 0),
+    "intel-gpu-top": (2, 0),
     "ipmitool": (17, 3),
     "lm-sensors": (5, 1),
     "megatron": (2, 1),

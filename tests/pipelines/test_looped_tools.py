@@ -97,3 +97,15 @@ def test_series_one_after_the_other_are_no_clock_that_was_set_back(tmp_path):
         assert "time-goes-back" not in store.findings()["code"].to_list()
     each = {"gpu:0": BY_HAND_J, "gpu:1": BY_HAND_J, "": 2 * BY_HAND_J}
     assert dict(energies.iter_rows()) == pytest.approx(each)
+
+
+def test_means_over_samples_without_times_are_added_up_by_their_lengths(tmp_path):
+    sample = '{{"period": {{"duration": {0}}}, "rc6": {{}}, "power": {{"GPU": 2, "Package": {1}, "unit": "W"}}, "engines": {{}}}}'
+    samples = [(500, 10), (1000, 40), (1500, 20), (1000, 30)]
+    (tmp_path / "top.json").write_text("[\n" + ",\n".join(sample.format(*s) for s in samples) + "\n]\n")
+    (tmp_path / "study.toml").write_text('[study]\n[[source]]\npath = "top.json"\n')
+    result = run.analyse(config.load(tmp_path), tmp_path / "out")
+    with open_store(result.store) as store:
+        row = store.results().filter(metric="energy_j", scope="package", device="").row(0, named=True)
+    assert row["value"] == pytest.approx(0.5 * 10 + 1 * 40 + 1.5 * 20 + 1 * 30)
+    assert row["coverage_ratio"] == pytest.approx(1.0)
