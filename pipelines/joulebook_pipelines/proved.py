@@ -20,6 +20,7 @@ PROVED = {
     "influx-lines": (2, 0),
     "intel-gpu-top": (2, 0),
     "ipmitool": (17, 3),
+    "liquidctl": (2, 0),
     "lm-sensors": (5, 1),
     "megatron": (2, 1),
     "meter-csv": (66, 10),

@@ -59,7 +59,15 @@ def _nvtop(k, watts):
     )
 
 
+def _liquidctl(k, watts):
+    return (
+        f"{_at(k):%Y-%m-%dT%H:%M:%S}Z\nCorsair HX1500i\n├── +12V output power                {watts / 2:.2f}  W\n"
+        f"├── Total power output          {watts:10.2f}  W\n├── Estimated input power      {2 * watts:10.2f}  W\n"
+    )
+
+
 LOGS = {
+    "psu.txt": (_liquidctl, "dc"),
     "nvtop.txt": (_nvtop, "board"),
     "upsc.txt": (_upsc, "node"),
     "npu.txt": (_npu_smi, "board"),
