@@ -182,6 +182,29 @@ def share(line: Timeline, ends_s: Floats, *, window_s: float, lag_s: float = 0.0
     return shares
 
 
+def responded(line: Timeline, times_s: Floats, *, lag_s: float = 0.0) -> Floats:
+    """Return what a sensor's response to each label adds up to by given times: differences over a window are its share.
+
+    Parameters
+    ----------
+    line
+        Stretches.
+    times_s
+        Times [s] after the start, in any order.
+    lag_s
+        Time constant of the sensor [s].
+
+    Returns
+    -------
+    ndarray
+        One row a time, one column a label [s], less a constant.
+    """
+    order = np.argsort(times_s, kind="stable")
+    out = np.empty((len(times_s), len(line.names)))
+    out[order] = _cumulated(line.breaks_s, line.label, len(line.names), times_s[order], lag_s)
+    return out
+
+
 @njit(cache=True)
 def _cumulated(breaks: Any, label: Any, width: int, times: Any, lag: float) -> Any:
     """Return per time and label the integral of a first-order sensor's response to that label."""

@@ -19,6 +19,9 @@ NAMED_DRAW = 0.05
 CLOCK_ERROR_S = 0.05
 """A fitted clock error from this on is worth a word [s]."""
 
+NAMED_REACH = 0.05
+"""From this share of a phase's energy on it is said that other sensors explain the readings as well [1]."""
+
 ENOUGH_COVERAGE = 0.99
 """Below this covered share of the window it is said that energies of phases lack the rest [1]."""
 
@@ -42,7 +45,35 @@ def of_split(case: Case, fit: Fit, parts: tuple[Part, ...], *, declared: bool) -
     tuple of Finding
         Sensor, clock, nested and overlapping phases, merged and refused phases, gaps.
     """
-    return (*_sensor(case, fit, declared=declared), *_structure(case), *_parts(parts), *_gaps(case))
+    return (
+        *_sensor(case, fit, declared=declared),
+        *_rivals(case, parts),
+        *_structure(case),
+        *_parts(parts),
+        *_gaps(case),
+    )
+
+
+def _rivals(case: Case, parts: tuple[Part, ...]) -> tuple[Finding, ...]:
+    """Say where sensors that explain readings as well give phases another energy."""
+    sums = np.array([[name in p.names for p in parts] for name in case.line.names], dtype=float)
+    energy = np.array([p.energy_j for p in parts])
+    far = case.rivals.reach_j(sums) > NAMED_REACH * energy
+    if not far.any():
+        return ()
+    like = (case.sensor, *case.rivals.sensors)
+    told = {
+        f"{word}_s": (min(getattr(s, f"{word}_s") for s in like), max(getattr(s, f"{word}_s") for s in like))
+        for word in ("window", "lag", "shift")
+    }
+    names = ", ".join(p.name for p, open_ in zip(parts, far.tolist(), strict=True) if open_)
+    return (Finding(
+        "phase-sensor-open", Severity.WARNING, names,
+        f"Sensors with a window of {told['window_s'][0]:.3g} to {told['window_s'][1]:.3g} s, a lag of {told['lag_s'][0]:.2g} "
+        f"to {told['lag_s'][1]:.2g} s and a clock error of {told['shift_s'][0]:+.2f} to {told['shift_s'][1]:+.2f} s explain "
+        "these readings alike, with other powers: intervals hold what each makes of a phase. Sample at a pace that is no "
+        "multiple of the step, or faster.", {key: list(span) for key, span in told.items()},
+    ),)  # fmt: skip
 
 
 def _sensor(case: Case, fit: Fit, *, declared: bool) -> tuple[Finding, ...]:

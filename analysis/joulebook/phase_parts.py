@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from joulebook import distributions, phase_repeats
 from joulebook.occupancy import Series
 from joulebook.phase_regression import Fit, Sensor, inverted
+from joulebook.phase_rivals import Rivals
 from joulebook.phase_timeline import OTHER, Floats, Timeline
 from joulebook.phase_variance import batched
 
@@ -40,13 +41,22 @@ BEAT_PERIODS = 50.0
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a split rests on: phases, readings, sensor model, reach of the search [s] and whether it failed."""
+    """What a split rests on: phases, readings, sensor, reach of the search [s], sensors that cannot be told from it.
+
+    ``unsure_s`` is how large a clock error may be that was not found [s]; 0 where it was, or where clocks agree.
+    """
 
     line: Timeline
     data: tuple[Series, ...]
     sensor: Sensor
     reach_s: float
-    at_edge: bool
+    rivals: Rivals
+    unsure_s: float = 0.0
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the search for the clock error failed."""
+        return self.unsure_s > 0
 
     @property
     def interval_s(self) -> float:
@@ -100,9 +110,9 @@ def find(case: Case, fit: Fit) -> tuple[Part, ...]:
     short = mean_s < 2 * interval
     little = (fit.n < MIN_READINGS) | (short & (seconds < MIN_PERIODS * interval))
     free = little | (mean_s >= LONG_PERIODS * interval)
-    groups = _groups(fit, energy, free)
+    groups = _groups(fit, energy, free, _sensor_spread(case, fit))
     if len(groups) == 1 and len(groups[0]) > 1:
-        little[:], why = True, "every reading holds the same mix of phases: they cannot be told apart"
+        little[:], why = True, _nothing_apart(fit, energy, free)
     else:
         why = "readings are too few"
     long = mean_s >= LONG_PERIODS * interval
@@ -117,8 +127,8 @@ def find(case: Case, fit: Fit) -> tuple[Part, ...]:
         reason = ""
         if little[members].any():
             reason = why if len(groups) == 1 else f"{int(fit.n[members].max())} {why}: {seconds[members].sum():.3g} s"
-        elif case.at_edge and short[members].any():
-            reason = "shorter than two reading intervals, and the clock error was not found"
+        elif (mean_s[members] < LONG_PERIODS * case.unsure_s).any():
+            reason = "too short for a clock error that was not found"
         parts.append(Part(
             tuple(sorted(line.names[int(k)] for k in fit.columns[members])), float(power[i] * lasts[i]), float(width),
             float(lasts[i]), int(fit.n[members].max()), bool(long[members].all()), float(share[i]), reason,
@@ -126,11 +136,21 @@ def find(case: Case, fit: Fit) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _groups(fit: Fit, energy: Floats, free: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """Join each phase that is too uncertain with the one its estimate trades energy with, until none is left."""
+def _nothing_apart(fit: Fit, energy: Floats, free: NDArray[np.bool_]) -> str:
+    """Return why no phase can be told from any other."""
+    if len(_groups(fit, energy, free, np.zeros_like(fit.covariance))) > 1:
+        return "sensors of another lag or clock error explain the readings as well, and give the phases other powers"
+    return "every reading holds the same mix of phases: they cannot be told apart"
+
+
+def _groups(fit: Fit, energy: Floats, free: NDArray[np.bool_], spread: Floats) -> list[NDArray[np.int64]]:
+    """Join each phase that is too uncertain with the one its estimate trades energy with, until none is left.
+
+    ``spread`` is what the sensor leaves open, as a covariance [J²].
+    """
     size = len(energy)
     groups = [np.array([k]) for k in range(size)]
-    cov = fit.covariance
+    cov = fit.covariance + spread
     while len(groups) > 1:
         sums = np.array([np.isin(np.arange(size), g) for g in groups], dtype=float)
         total, between = sums @ energy, sums @ cov @ sums.T
@@ -179,7 +199,20 @@ def _half_widths(
     noisy = np.maximum(near, distributions.student_quantile(0.975, freedom) * np.sqrt(seen))
     if case.reach_s <= 0:
         return noisy + bound, variance
-    return np.hypot(noisy, 1.96 * np.sqrt(np.where(rare, squares, 0.0))), variance
+    reach = _rival_reach(case, fit, sums)
+    return np.maximum(np.hypot(noisy, 1.96 * np.sqrt(np.where(rare, squares, 0.0))), reach), variance
+
+
+def _sensor_spread(case: Case, fit: Fit) -> Floats:
+    """Return what sensors that fit as well add to the covariance of the energies [J²]."""
+    return case.rivals.spread_j2()[np.ix_(fit.columns, fit.columns)]
+
+
+def _rival_reach(case: Case, fit: Fit, sums: Floats) -> Floats:
+    """Return how far groups' energies reach under sensors that fit as well [J]."""
+    whole = np.zeros((len(case.line.names), sums.shape[1]))
+    whole[fit.columns] = sums
+    return case.rivals.reach_j(whole)
 
 
 def _edges(case: Case, fit: Fit, groups: list[NDArray[np.int64]]) -> tuple[Floats, Floats]:
@@ -191,7 +224,8 @@ def _edges(case: Case, fit: Fit, groups: list[NDArray[np.int64]]) -> tuple[Float
         owner[fit.columns[g]] = i
     at = case.line.label[np.diff(case.line.breaks_s) > 0]
     left, right = owner[at[:-1]], owner[at[1:]]
-    step = np.where((left != right) & (left >= 0) & (right >= 0), np.abs(np.diff(level[at])) * case.interval_s, 0.0)
+    apart_s = max(case.interval_s, 2 * case.unsure_s)
+    step = np.where((left != right) & (left >= 0) & (right >= 0), np.abs(np.diff(level[at])) * apart_s, 0.0)
     left, right = np.maximum(left, 0), np.maximum(right, 0)
     squares = np.bincount(left, step**2, len(groups)) + np.bincount(right, step**2, len(groups))
     bound = np.bincount(left, step, len(groups)) + np.bincount(right, step, len(groups))

@@ -23,6 +23,9 @@ from joulebook.occupancy import Series, share
 from joulebook.phase_timeline import Floats, Timeline
 from joulebook.phase_variance import grain_w, hac
 
+SETTLED_LAGS = 4.0
+"""Readings of a sensor still hold what was before the phases for so many of its time constants [1]."""
+
 RIDGE = 1e-10
 """Added to the diagonal of the normalised Gram matrix so that labels which always go together have a solution."""
 
@@ -168,7 +171,8 @@ def fit(
         Powers by label of ``columns``.
     """
     seconds = line.seconds[columns]
-    used = [u for u in (usable(d, line, sensor.window_s, abs(sensor.shift_s)) for d in data) if len(u.t_s) > 2]
+    whole_s = sensor.window_s + SETTLED_LAGS * sensor.lag_s
+    used = [u for u in (usable(d, line, whole_s, abs(sensor.shift_s)) for d in data) if len(u.t_s) > 2]
     parts = [_device(u, line, sensor, columns, fitted=reach_s > 0) for u in used]
     period = max(d.period_s for d in data)
     slots = [np.floor((u.t_s - used[0].t_s[0]) / period + 0.5).astype(np.int64) for u in used]

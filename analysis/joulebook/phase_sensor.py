@@ -8,21 +8,25 @@ Golub and Pereyra 2003, variable projection, doi:10.1088/0266-5611/19/2/201.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
 
-from joulebook.occupancy import Series, share
-from joulebook.phase_regression import Sensor, powers, usable
+from joulebook import phase_grid, phase_rivals
+from joulebook.occupancy import Series
+from joulebook.phase_grid import Costs
+from joulebook.phase_judge import Judge
+from joulebook.phase_regression import SETTLED_LAGS, Sensor
+from joulebook.phase_rivals import Rivals
 from joulebook.phase_timeline import Floats, Timeline
 
 SHIFT_STEP_S = 0.05
 """Step of the search for the clock error [s]: about the shortest phase that can be resolved."""
 
-LAGS_S = (0.0, 0.1, 0.3)
-"""Sensor time constants that the search starts from [s]."""
+LAGS_S = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.9, 1.2, 1.8, 2.7)
+"""Sensor time constants that are tried [s]."""
 
 WINDOW_PERIODS = (0.05, 0.25, 0.5, 1.0)
 """Averaging windows to try where none is declared [median steps]."""
@@ -30,15 +34,45 @@ WINDOW_PERIODS = (0.05, 0.25, 0.5, 1.0)
 WINDOW_FIXED_S = 1.0
 """Averaging window of many boards [s], tried where none is declared (arXiv:2312.02741)."""
 
+INSTANT_S = 0.01
+"""Window of a sensor that does not average [s]: short against any phase that can be resolved."""
+
 MIN_EVIDENCE = 12.0
 """A lag or a window has to raise the log likelihood by so much to be adopted [1]."""
 
-MIN_GAIN = 0.15
-"""A window is adopted where it lowers the variance that the phases leave by this share [1]; else readings are taken as
-instantaneous. Loads that vary inside of phases favour one window or other a little."""
-
-SEARCH_CELLS = 1.0e5
+SEARCH_CELLS = 4e4
 """Readings times labels used in the search [1]: more make it slower, not better."""
+
+LOOKED_AT = 4.0
+"""Worse by so much, a point of the grid may still lie beside one that is not excluded [shares of what excludes]."""
+
+MOST_UNSETTLED = 0.1
+"""At most this share of the phases is left out at their beginning, where a lag may hold what was before [1]."""
+
+HILLS = 2
+"""Local optima that are refined [1]."""
+
+BEYOND = 4.0
+"""A clock error is looked for so far, to see that it does not lie outside of the search [searches]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How a sensor follows power.
+
+    Parameters
+    ----------
+    sensor
+        Window, lag and shift that explain the readings best.
+    at_edge
+        Whether the clock error was not found within the search.
+    rivals
+        Sensors that cannot be told from it.
+    """
+
+    sensor: Sensor
+    at_edge: bool
+    rivals: Rivals
 
 
 def search(
@@ -48,7 +82,7 @@ def search(
     window_s: float | None,
     clock_error_s: float,
     fit_lag: bool = True,
-) -> tuple[Sensor, bool]:
+) -> Found:
     """Find window, lag and shift under which phases of constant power explain the readings best.
 
     Parameters
@@ -66,52 +100,108 @@ def search(
 
     Returns
     -------
-    Sensor, bool
-        The best, and whether its shift lies at the edge of the search.
+    Found
+        The best sensor, whether its shift was not found, and the sensors that cannot be told from it.
     """
     data = [_excerpt(d, len(line.names)) for d in data]
+    windows, lags = _windows(data, window_s), LAGS_S if fit_lag else LAGS_S[:1]
+    steps = math.floor(clock_error_s / SHIFT_STEP_S)
+    shifts = np.arange(-steps, steps + 1, dtype=np.float64) * SHIFT_STEP_S
+    settled_s = min(SETTLED_LAGS * lags[-1], MOST_UNSETTLED * float(line.breaks_s[-1]))
+    widest_s = max(*windows, *(d.period_s for d in data)) + settled_s
+    judge = Judge(data, line, widest_s=widest_s, reach_s=clock_error_s)
+    tried = phase_grid.costs(judge, windows, lags, shifts)
+    if not tried:
+        return Found(Sensor(windows[0]), False, phase_rivals.none(len(line.names)))
+    if steps == 0:
+        return Found(
+            _lowest(tried, _of(tried, _window(judge, tried, windows))), False, phase_rivals.none(len(line.names))
+        )
+    if fit_lag and len(windows) > 1:
+        for start in [_lowest(tried, _of(tried, w)) for w in windows]:
+            _descend(judge, tried, start, clock_error_s, free_lag=True)
+    best = _polished(judge, tried, _window(judge, tried, windows), clock_error_s, fit_lag=fit_lag)
+    wide = Judge(data, line, widest_s=widest_s, reach_s=BEYOND * clock_error_s)
+    edge = abs(best.shift_s) > shifts[-1] - SHIFT_STEP_S / 2
+    if edge or _outside(wide, best, (windows, lags), clock_error_s):
+        return Found(best, True, phase_rivals.none(len(line.names)))
+    return Found(best, False, phase_rivals.find(judge, best, tried))
+
+
+def _windows(data: Sequence[Series], window_s: float | None) -> tuple[float, ...]:
+    """Return the windows to try, shortest first."""
+    if window_s is not None:
+        return (window_s,)
     period = max(d.period_s for d in data)
-    windows = (window_s,) if window_s is not None else tuple(sorted({k * period for k in WINDOW_PERIODS} | (
-        {WINDOW_FIXED_S} if 30 * period > WINDOW_FIXED_S else set())))  # fmt: skip
-    grid = np.arange(-math.floor(clock_error_s / SHIFT_STEP_S), math.floor(clock_error_s / SHIFT_STEP_S) + 1)
-    shifts = grid * SHIFT_STEP_S
-
-    def best_of(windows: Sequence[float], lags: Sequence[float]) -> tuple[float, Sensor]:
-        tried = (Sensor(w, g, float(s)) for w in windows for g in lags for s in shifts)
-        return min(((_cost(data, line, x, clock_error_s), x) for x in tried), key=lambda pair: pair[0])
-
-    cost, best = best_of(windows[:1], LAGS_S[:1])
-    if len(windows) > 1:
-        other, wide = best_of(windows[1:], LAGS_S[:1])
-        gain = max(2 * MIN_EVIDENCE, MIN_GAIN * sum(len(d.t_s) for d in data))
-        cost, best = (other, wide) if cost - other > gain else (cost, best)
-    if fit_lag:
-        _, best = min((cost, best), best_of((best.window_s,), LAGS_S[1:]), key=lambda pair: pair[0])
-    if len(shifts) > 1:
-        best = _polished(data, line, best, clock_error_s, fit_lag=fit_lag)
-    edge = len(shifts) > 1 and abs(best.shift_s) > shifts[-1] - SHIFT_STEP_S / 2
-    return best, edge
+    fixed = {w for w in (INSTANT_S, WINDOW_FIXED_S) if w < 30 * period and abs(w / period - WINDOW_PERIODS[0]) > 0.03}
+    return tuple(sorted({k * period for k in WINDOW_PERIODS} | fixed))
 
 
-def _polished(data: Sequence[Series], line: Timeline, start: Sensor, reach: float, *, fit_lag: bool) -> Sensor:
-    """Refine shift and lag from the best point of the grid; drop the lag where it explains nothing."""
+def _of(tried: Costs, window: float, lag: float | None = None) -> list[Sensor]:
+    return [s for s in tried if s.window_s == window and lag in (None, s.lag_s)]
 
-    def at(x: Floats) -> float:
-        lag = abs(x[1]) if len(x) > 1 else 0.0
-        return _cost(data, line, Sensor(start.window_s, lag, float(np.clip(x[0], -reach, reach))), reach)
 
-    def descend(x0: Floats) -> tuple[Floats, float]:
-        simplex = np.vstack([x0, x0 + SHIFT_STEP_S / 2 * np.eye(len(x0))])
-        r = minimize(at, x0, method="Nelder-Mead",
-                     options={"initial_simplex": simplex, "xatol": 2e-4, "fatol": 1e-3, "maxiter": 120})  # fmt: skip
-        return r.x, float(r.fun)
+def _lowest(tried: Costs, among: Iterable[Sensor]) -> Sensor:
+    return min(among, key=lambda s: float(tried[s].sum()))
 
-    plain, without = descend(np.array([start.shift_s + start.lag_s]))
-    if fit_lag:
-        full, cost = descend(np.array([start.shift_s, max(start.lag_s, 0.03)]))
-        if without - cost > 2 * MIN_EVIDENCE:
-            return Sensor(start.window_s, abs(float(full[1])), float(np.clip(full[0], -reach, reach)))
-    return Sensor(start.window_s, 0.0, float(np.clip(plain[0], -reach, reach)))
+
+def _clearly(judge: Judge, better: Floats, other: Floats) -> bool:
+    """Tell whether costs are clearly lower, and not in a few stretches only."""
+    return float(other.sum() - better.sum()) > 2 * MIN_EVIDENCE and judge.excess(other, better) > 1
+
+
+def _window(judge: Judge, tried: Costs, windows: Sequence[float]) -> float:
+    """Return the window that explains readings best; the shortest unless another is clearly better."""
+    first, other = _lowest(tried, _of(tried, windows[0])), _lowest(tried, tried)
+    return other.window_s if _clearly(judge, tried[other], tried[first]) else windows[0]
+
+
+def _hills(tried: Costs, window: float, lags: Sequence[float]) -> list[Sensor]:
+    """Return the best local optima over the clock error."""
+    out: list[Sensor] = []
+    for lag in lags:
+        row = sorted(_of(tried, window, lag), key=lambda s: s.shift_s)
+        cost = np.array([np.inf, *(tried[s].sum() for s in row), np.inf])
+        out += [row[i] for i in np.flatnonzero((cost[1:-1] <= cost[:-2]) & (cost[1:-1] <= cost[2:]))]
+    return sorted(out, key=lambda s: float(tried[s].sum()))
+
+
+def _descend(judge: Judge, tried: Costs, start: Sensor, reach: float, *, free_lag: bool) -> Sensor:
+    """Refine the shift of a sensor, and its lag where it is free; whatever is tried on the way is kept."""
+
+    def cost(x: Floats) -> tuple[float, Sensor]:
+        lag = min(abs(float(x[1])), 2 * LAGS_S[-1]) if free_lag else start.lag_s
+        sensor = replace(start, lag_s=lag, shift_s=float(np.clip(x[0], -reach, reach)))
+        if sensor not in tried:
+            tried[sensor] = judge.look(sensor).cost
+        return float(tried[sensor].sum()), sensor
+
+    x0 = np.array([start.shift_s, max(start.lag_s, 0.03)][: 1 + free_lag])
+    simplex = np.vstack([x0, x0 + SHIFT_STEP_S / 2 * np.eye(len(x0))])
+    options = {"initial_simplex": simplex, "xatol": 2e-4, "fatol": 2e-3, "maxiter": 120}
+    return cost(minimize(lambda x: cost(x)[0], x0, method="Nelder-Mead", options=options).x)[1]
+
+
+def _polished(judge: Judge, tried: Costs, window: float, reach: float, *, fit_lag: bool) -> Sensor:
+    """Refine shift and lag from the best points of the grid; drop the lag where it explains nothing."""
+    hills = _hills(tried, window, LAGS_S)[:HILLS]
+    none = _hills(tried, window, LAGS_S[:1])[:HILLS]
+    plain = _lowest(tried, [_descend(judge, tried, s, reach, free_lag=False) for s in none])
+    if not fit_lag:
+        return plain
+    full = _lowest(tried, [_descend(judge, tried, s, reach, free_lag=True) for s in hills])
+    # between the points of the grid, lag and clock error may trade places all along a narrow valley
+    for start in (h for lag in LAGS_S[1:] for h in _hills(tried, window, (lag,))[:1]):
+        if judge.excess(tried[start], tried[full]) < LOOKED_AT:
+            _descend(judge, tried, start, reach, free_lag=False)
+    return full if _clearly(judge, tried[full], tried[plain]) else plain
+
+
+def _outside(judge: Judge, best: Sensor, tried: tuple[Sequence[float], Sequence[float]], reach: float) -> bool:
+    """Tell whether a clock error outside of the search explains readings clearly better."""
+    steps = np.arange(reach + 2 * SHIFT_STEP_S, BEYOND * reach, 2 * SHIFT_STEP_S)
+    others = phase_grid.costs(judge, tried[0], tried[1][::3], np.concatenate([-steps, steps]))
+    return bool(others) and _clearly(judge, others[_lowest(others, others)], judge.look(best).cost)
 
 
 def _excerpt(one: Series, width: int) -> Series:
@@ -120,19 +210,3 @@ def _excerpt(one: Series, width: int) -> Series:
     first = max((len(one.t_s) - keep) // 2, 0)
     cut = slice(first, first + keep)
     return replace(one, t_s=one.t_s[cut], power_w=one.power_w[cut], weight_s=one.weight_s[cut])
-
-
-def _cost(data: Sequence[Series], line: Timeline, sensor: Sensor, reach: float) -> float:
-    """Return twice the negative log likelihood of the readings, less constants."""
-    widest = max(sensor.window_s, max(WINDOW_PERIODS) * data[0].period_s)
-    total = 0.0
-    for one in (usable(d, line, widest, reach) for d in data):
-        if len(one.t_s) < 3:
-            return math.inf
-        x = share(line, one.t_s - sensor.shift_s, window_s=sensor.window_s, lag_s=sensor.lag_s)
-        w = one.weight_s / one.weight_s.mean()
-        p, gram, xy = powers(x, one.power_w, w, bounded=False)
-        yy = float(w @ one.power_w**2)
-        sse = yy - 2 * float(p @ xy) + float(p @ gram @ p)
-        total += len(one.t_s) * math.log(max(sse, 1e-9 * yy, 1e-12))
-    return total

@@ -136,14 +136,16 @@ def attribute(
     period = max(d.period_s for d in data)
     declared = window_s is not None
     if window_s is not None:
-        window_s = max(window_s, phase_sensor.WINDOW_PERIODS[0] * period)
+        window_s = max(window_s, min(phase_sensor.WINDOW_PERIODS[0] * period, phase_sensor.INSTANT_S))
     repeats = line.stretches[line.seconds > 0]
     joint = clock_error_s > 0 and repeats.sum() >= max(MIN_STRETCHES, MIN_REPEATS * len(repeats))
     reach = clock_error_s if joint else 0.0
-    sensor, edge = phase_sensor.search(data, line, window_s=window_s, clock_error_s=reach, fit_lag=joint)
-    if edge:
-        sensor, _ = phase_sensor.search(data, line, window_s=window_s, clock_error_s=0.0, fit_lag=False)
-    case = Case(line, data, sensor, reach if not edge else 0.0, edge)
+    found = phase_sensor.search(data, line, window_s=window_s, clock_error_s=reach, fit_lag=joint)
+    if found.at_edge:
+        agree = phase_sensor.search(data, line, window_s=window_s, clock_error_s=0.0, fit_lag=False)
+        case = Case(line, data, agree.sensor, 0.0, found.rivals, unsure_s=phase_sensor.BEYOND * reach)
+    else:
+        case = Case(line, data, found.sensor, reach, found.rivals)
     return _split(case, total_j, declared=declared)
 
 

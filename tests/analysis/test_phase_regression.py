@@ -30,8 +30,9 @@ def test_the_search_finds_window_shift_and_lag():
     x = share(line, t - truth.shift_s, window_s=truth.window_s, lag_s=truth.lag_s)
     noise = np.random.default_rng(2).standard_normal(len(t))
     one = Series("gpu:0", t, x @ np.array([0.0, 300.0, 100.0]) + noise, np.ones(len(t)), 1.0)
-    got, edge = phase_sensor.search([one], line, window_s=None, clock_error_s=0.8)
-    assert not edge
+    found = phase_sensor.search([one], line, window_s=None, clock_error_s=0.8)
+    got = found.sensor
+    assert not found.at_edge
     assert got.window_s == 1.0
     assert got.shift_s == pytest.approx(0.23, abs=0.02)
     assert got.lag_s == pytest.approx(0.2, abs=0.02)
@@ -41,7 +42,7 @@ def test_a_shift_beyond_the_search_is_said():
     line, t = steady(seed=3)
     y = share(line, t - 0.45, window_s=1.0) @ np.array([0.0, 300.0, 100.0])
     one = Series("gpu:0", t, y, np.ones(len(t)), 1.0)
-    assert phase_sensor.search([one], line, window_s=1.0, clock_error_s=0.3, fit_lag=False)[1]
+    assert phase_sensor.search([one], line, window_s=1.0, clock_error_s=0.3, fit_lag=False).at_edge
 
 
 def test_covariance_covers_repeated_noise():
