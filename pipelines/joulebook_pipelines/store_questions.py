@@ -87,9 +87,10 @@ class Questions(ChannelReads):
     def hardware(self) -> pl.DataFrame:
         """Return ``run_id, hardware``: the cards of each run in words, such as ``8 × H100``."""
         return self.sql(
-            """with m as (select i.run_id, coalesce(c.model, '') as model, count(*) as n
+            """with cards as (select i.run_id, i.host, i.device, max(coalesce(c.model, '')) as model
                 from instruments i join channels c on c.source_id = i.source_id and c.device = i.device
-                where i.chosen and i.scope = 'board' group by all)
+                where i.chosen and i.scope = 'board' group by all),
+            m as (select run_id, model, count(*) as n from cards group by all)
             select run_id, string_agg(n || ' × ' || case when model = '' then 'card' else model end, ' + ' order by model) as hardware
             from m group by run_id"""
         )
@@ -109,6 +110,7 @@ class Questions(ChannelReads):
             from instruments i join sources s on s.source_id = i.source_id
             join aligned_readings r on r.source_id = i.source_id and r.device = i.device
             join aligned_runs u on u.run_id = i.run_id and r.ts_utc >= u.start_utc and r.ts_utc <= u.end_utc
-            where i.run_id = ? and i.chosen group by all order by i.scope, s.path, i.device""",
+            where i.run_id = ? and i.chosen and (i.passed_from_utc is null or r.ts_utc not between i.passed_from_utc and i.passed_until_utc)
+            group by all order by i.scope, s.path, i.device""",
             [run_id],
         )

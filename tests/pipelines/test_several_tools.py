@@ -46,6 +46,7 @@ def analysed(tmp_path):
         (folder / "study.toml").write_text(toml)
         result = run.analyse(config.load(folder), tmp_path / "out")
         assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
+        work.store = result.store
         with open_store(result.store) as store:
             energy = store.results().filter(metric="energy_j", scope="board", device="").row(0, named=True)
             used = store.table("instruments").join(store.table("sources").select("source_id", "path"), on="source_id")
@@ -86,6 +87,15 @@ def test_a_run_of_which_two_tools_saw_a_part_each_is_the_sum_of_both(analysed, h
     assert energy["lo"] <= energy["value"] <= energy["hi"] < 1.1 * energy["value"]
     (told,) = findings.filter(code="sources-joined").iter_rows(named=True)
     assert "gpu:0 is taken from" in told["message"]
+
+
+def test_a_card_that_two_tools_saw_is_one_card_and_each_line_stands_behind_one_number(analysed):
+    analysed({"a.csv": _csv(range(-5, 61)), "b.txt": _dmon(range(40, 106))})
+    with open_store(analysed.store) as store:
+        assert store.hardware()["hardware"].to_list() == ["1 × card"]
+        lines = dict(store.lines_behind("r").select("path", "readings").iter_rows())
+    # Of the run's seconds 0 to 100 the finer one has those to 60, the other one those from 61.
+    assert lines == {"a.csv": 61, "b.txt": 40}
 
 
 def test_the_part_that_a_log_under_another_host_holds_is_named_and_not_added(analysed):
