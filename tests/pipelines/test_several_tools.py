@@ -112,3 +112,12 @@ def test_two_tools_that_saw_all_of_a_run_are_not_joined(analysed):
     _, used, findings = analysed({"a.csv": _csv(whole), "b.txt": _dmon(whole)})
     assert used["chosen"].sum() == 1
     assert not findings["code"].is_in(["sources-joined", "missing-part-elsewhere"]).any()
+
+
+@pytest.mark.parametrize(("first_step_s", "second_step_s"), [(10, 1), (1, 10)])
+def test_parts_of_different_paces_are_joined_without_a_hole(analysed, first_step_s, second_step_s):
+    first, second = range(-10, 201)[::first_step_s], range(201, 411)[::second_step_s]
+    energy, _, _ = analysed({"a.csv": _csv(first, 400.0), "b.txt": _dmon(second, 400)}, length_s=400)
+    assert energy["coverage_ratio"] == pytest.approx(1.0)
+    assert energy["value"] == pytest.approx(400 * 400.0, rel=1e-3)
+    assert energy["hi"] - energy["lo"] < 0.01 * 400 * 400.0
