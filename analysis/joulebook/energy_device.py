@@ -118,7 +118,7 @@ def measure(
     Parameters
     ----------
     readings
-        ``ts_utc``, ``span_s`` [s] and ``power_w`` [W] of this device.
+        ``ts_utc``, ``span_s`` [s] and ``power_w`` [W] of this device; ``source_id`` where several logs tell it.
     device
         Its name.
     origin_us, length_s
@@ -162,7 +162,19 @@ def measure(
         period_s=period, n=ahead + int(stamp[seen].size > 0), missing=bridged, method=method,
     )  # fmt: skip
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
+    if "source_id" in readings.columns:
+        result = _rounded_by_log(result, readings["source_id"].to_numpy()[seen])
     return _with_aliasing(result, rule, spread_w=float(np.ptp(power)) if power.size else 0.0, length_s=length_s)
+
+
+def _rounded_by_log(result: DeviceEnergy, log: NDArray[np.int64]) -> DeviceEnergy:
+    """Return the result with the rounding of each log's own digits: the finest of them would stand for all."""
+    if not result.known or np.all(log == log[:1]):
+        return result
+    rounding_j = uncertainty.resolution_of_logs_j(
+        result.stretches, stamp_s=result.stamp_s, power_w=result.power_w, log=log
+    )
+    return replace(result, resolution_j=rounding_j)
 
 
 def _model(

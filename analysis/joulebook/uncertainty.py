@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from joulebook import distributions
 from joulebook.stretches import Floats, Stretches
@@ -167,6 +169,35 @@ def resolution_j(stretches: Stretches, *, grain: float, sd_step_w: float) -> flo
     if sd_step_w <= grain / 2:
         return worst
     return min(worst, COVERAGE_FACTOR * grain / math.sqrt(12) * math.sqrt(stretches.squared_s2))
+
+
+def resolution_of_logs_j(stretches: Stretches, *, stamp_s: Floats, power_w: Floats, log: NDArray[np.int64]) -> float:
+    """Return the half width [J] for the rounding of values that several logs tell, each with digits of its own (95 %).
+
+    Parameters
+    ----------
+    stretches
+        What was summed.
+    stamp_s, power_w, log
+        Stamp [s], power [W] and log of each reading, in order of time.
+
+    Examples
+    --------
+    >>> from joulebook import stretches
+    >>> stamp, power = np.arange(101.0), np.where(np.arange(101) < 50, 300.0, 300.25)
+    >>> s = stretches.between_instants(stamp, power, limit_s=3.0)
+    >>> resolution_of_logs_j(s, stamp_s=stamp, power_w=power, log=np.where(stamp < 50, 1, 2))
+    25.25
+    """
+    nearest = np.clip(np.searchsorted(stamp_s, stretches.start_s, side="right") - 1, 0, None)
+    total = 0.0
+    for one in np.unique(log):
+        own, mine = power_w[log == one], log[nearest] == one
+        jumps = np.diff(own)
+        sd_w = math.sqrt(float(np.mean(jumps**2)) / 2) if jumps.size else 0.0
+        part = Stretches(*(getattr(stretches, f.name)[mine] for f in fields(Stretches)))
+        total += resolution_j(part, grain=grain_w(own), sd_step_w=sd_w)
+    return total
 
 
 def quantum_j(step_j: float, *, blocks: int) -> float:

@@ -114,6 +114,13 @@ def test_two_tools_that_saw_all_of_a_run_are_not_joined(analysed):
     assert not findings["code"].is_in(["sources-joined", "missing-part-elsewhere"]).any()
 
 
+def test_the_digits_of_each_tool_are_in_the_interval_of_the_sum(analysed):
+    """A steady load: whole watts may be wrong by half a watt for all of their 50 s, hundredths by nothing to speak of."""
+    energy, _, _ = analysed({"a.csv": _csv(range(-5, 51), 300.0), "b.txt": _dmon(range(51, 106), 300)})
+    half_j = (energy["hi"] - energy["lo"]) / 2
+    assert half_j == pytest.approx(0.5 * 49.5, rel=0.1)
+
+
 @pytest.mark.parametrize(("first_step_s", "second_step_s"), [(10, 1), (1, 10)])
 def test_parts_of_different_paces_are_joined_without_a_hole(analysed, first_step_s, second_step_s):
     first, second = range(-10, 201)[::first_step_s], range(201, 411)[::second_step_s]
