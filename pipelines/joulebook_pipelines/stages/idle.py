@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import baseline, baseline_windows, clock_maps, idle_marginal, schema, totals
+from joulebook import baseline, baseline_windows, beside_boards, clock_maps, idle_marginal, schema, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
 
@@ -84,8 +84,17 @@ def _above(context: Context, run: Run, scope: str, found: baseline.Baseline, num
     if covered_s <= 0:
         return
     marginal = idle_marginal.of_energy(absolute, found.estimate, duration_s=covered_s)
-    numbers.add(run.run_id, scope, "marginal_energy_j", marginal.marginal, coverage_ratio=coverage)
-    numbers.find(run.run_id, marginal.findings)
+    above, doubts = beside_boards.doubted(marginal.marginal, _beside(context, run, scope))
+    numbers.add(run.run_id, scope, "marginal_energy_j", above, coverage_ratio=coverage)
+    numbers.find(run.run_id, (*marginal.findings, *doubts))
+
+
+def _beside(context: Context, run: Run, scope: str) -> beside_boards.Beside:
+    """Return what came and went beside the boards of a run, where a scope holds them and both were measured."""
+    if scope not in WITH_BOARDS or "board" not in context.scopes(run.run_id):
+        return beside_boards.NOTHING
+    machine, boards = context.power(run, scope), context.power(run, "board")
+    return beside_boards.find(machine, boards, start_utc=run.start_utc, end_utc=run.end_utc)
 
 
 STAGE = Stage("idle", "looking for idle power", _work)
