@@ -43,6 +43,19 @@ def widest(scopes: Collection[str]) -> tuple[str, ...]:
     return tuple(s for s in order if s in BESIDE) if order and order[0] in BESIDE else tuple(order[:1])
 
 
+def split(scopes: Collection[str]) -> tuple[str, ...]:
+    """Return at which of some scopes energy is told apart by phase and by waste.
+
+    The accelerators, where it happens, and the machine, which pays for it; where neither is measured, the widest.
+
+    Examples
+    --------
+    >>> split(["board", "package", "node", "rack"]), split(["package", "dram"]), split(["facility"])
+    (('board', 'node'), ('package', 'dram'), ('facility',))
+    """
+    return tuple(s for s in scopes if s in {"board", "node"}) or widest(scopes)
+
+
 def leading(scopes: Collection[str]) -> str | None:
     """Return the scope that tells most of a machine, ``None`` where there is none.
 

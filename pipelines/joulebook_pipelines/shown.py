@@ -81,6 +81,8 @@ _SUFFIXES = (("_j", "energy"), ("_w", "power"), ("_s", "duration"))
 
 _MOST = 5
 """Digits of a value at most: no meter is better than a part in a hundred thousand."""
+_LEAST_WIDTH = 1e-6
+"""Parts of an uncertainty below this, in the unit shown, are only said to be below it: zeros are not read."""
 _SKEW = 0.15
 """Ends that are so much of their mean distance from the same distance to the value still read as ±."""
 
@@ -212,10 +214,14 @@ def width(value: float | None, *, unit: Unit = Unit(""), reason: str = "") -> Nu
     --------
     >>> width(2669.7, unit=Unit("Wh", 3600.0)).text
     '0.74'
+    >>> width(8e-7, unit=Unit("Wh", 3600.0)).text
+    '< 0.000001'
     """
     if value is None or not math.isfinite(value):
         return Number("–", reason=reason or "no value")
     scaled = value / unit.size
+    if 0.0 < abs(scaled) < _LEAST_WIDTH:
+        return Number(f"< {_LEAST_WIDTH:f}", f"{scaled:.2g} {unit.name}".strip(), unit=unit.name)
     digits = _two(abs(scaled)) if scaled else 0
     text = _write(scaled, max(min(digits, 9), -9))
     return Number(text, f"{_plain(scaled, max(min(digits, 9), -9))} {unit.name}".strip(), unit=unit.name)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import timeline, totals
+from joulebook import counter_power, timeline, totals
 from joulebook_pipelines.store_attempts import AttemptReads
 
 Ticks = npt.NDArray[np.int64]
@@ -84,10 +84,14 @@ class TimelineReads(AttemptReads):
     def _devices(
         self, chosen: pl.DataFrame, bounds: tuple[datetime | None, datetime | None]
     ) -> dict[tuple[str, str], pl.DataFrame]:
-        """Return the powers of each device in order of time."""
+        """Return the powers of each device in order of time; of one that only counts, the means between its readings."""
         named: dict[tuple[str, str], list[pl.DataFrame]] = {}
-        for row, frame in zip(chosen.iter_rows(named=True), self._channels(chosen, ("power_w",), bounds), strict=True):
+        quantities = ("power_w", "energy_counter_j") if self.tells("energy_counter_j") else ("power_w",)
+        for row, frame in zip(chosen.iter_rows(named=True), self._channels(chosen, quantities, bounds), strict=True):
             known = totals.told(frame)
+            if known.is_empty() and frame.height and "energy_counter_j" in quantities:
+                known = totals.told(counter_power.with_power(frame.with_columns(device=pl.lit(row["device"]))))
+            known = known.select("ts_utc", "power_w")
             if known.height:
                 load = pl.lit(None, pl.Float64).alias("utilization_ratio")
                 named.setdefault((row["host"], row["device"]), []).append(known.with_columns(load))

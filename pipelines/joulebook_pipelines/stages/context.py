@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from joulebook import clock_maps, rules, schema, totals
+from joulebook import clock_maps, counter_power, rules, schema, totals
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.config_study import Study
+from joulebook_pipelines.stages import counter_ranges
 from joulebook_pipelines.store import Store
 
 WHOLE_LOG = "whole log"
@@ -139,14 +140,34 @@ class Context:
         return within
 
     def spoken(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
-        """Return the readings that tell a power."""
-        return totals.told(self.power(run, scope, margin=margin))
+        """Return the readings that tell a power, or that end a span of which a counter tells the mean."""
+        counted = self._counted(self.power(run, scope, margin=True))
+        return totals.told(counted if margin else totals.between(counted, run.start_utc, run.end_utc))
 
     def whole(self, scope: str, host: str | None = None) -> pl.DataFrame:
-        """Return power and utilisation of a scope over the whole study, where a power is told, of one host or of all."""
+        """Return power and utilisation of a scope over the whole study, where a power is known, of one host or of all."""
         power = self._read(None, scope)
         several = host is not None and "host" in power.columns and power["host"].n_unique() > 1
         return power.filter(pl.col("host") == host) if several else power
+
+    def _speaking(self, scope: str) -> pl.DataFrame:
+        """Return power and utilisation over the whole study; counters are read only where a device tells nothing else."""
+        power = totals.told(self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")))
+        if not self.store.tells("energy_counter_j"):
+            return power
+        chosen = self.store.table("instruments").filter(pl.col("chosen") & (pl.col("scope") == scope))
+        if chosen.select("host", "device").n_unique() == power["device"].n_unique():
+            return power
+        quantities = ("power_w", "utilization_ratio", "energy_counter_j")
+        counted = self._counted(self.store.power(scope=scope, quantities=quantities))
+        return totals.told(counted).drop("energy_counter_j")
+
+    def _counted(self, power: pl.DataFrame) -> pl.DataFrame:
+        """Return readings in which devices that only count have a power too."""
+        if power["energy_counter_j"].null_count() == power.height:
+            return power
+        ranges = counter_ranges.of(counter_ranges.told(self.store, self.study), power)
+        return counter_power.with_power(power, range_j=ranges)
 
     def failed(self, run: Run, scope: str) -> pl.DataFrame:
         """Return ``device, ts_utc`` of readings that no machine at work can have given; :meth:`power` has no power there."""
@@ -161,7 +182,7 @@ class Context:
         if run:
             frame = self._without_failed(run, scope, self.store.power(run.run_id, scope=scope, margin_s=MARGIN_S))
         else:
-            frame = totals.told(self.store.power(scope=scope, quantities=("power_w", "utilization_ratio")))
+            frame = self._speaking(scope)
         # Stages go through the runs in the same order: what is kept first is asked for again, what comes last is not.
         size = self._sizes.get(bool(run), 0) + int(frame.estimated_size())
         if size <= MOST_KEPT_BYTES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,10 +12,8 @@ import polars as pl
 
 from joulebook import clock_error, energy, mirrors, rules
 from joulebook.findings import Estimate
+from joulebook_pipelines.stages import counter_ranges
 from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Numbers, Run, Stage, side_by_side
-
-Ranges = dict[tuple[int, str | None], float]
-"""Where counters wrap [J], by number of the source and name of the device, ``None`` for all of a source."""
 
 MOST_PARTS = 32
 """Parts of other readings that get a number of their own; a rack of sensors would bury the others."""
@@ -28,7 +25,7 @@ SPAN_SLACK = 0.5
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
     runs = context.runs()
-    told = _told_ranges(context)
+    told = counter_ranges.told(context.store, context.study)
     for measured in side_by_side(_jobs(context, runs, told)):
         _tell(context, measured, numbers)
     for run in runs:
@@ -36,13 +33,13 @@ def _work(context: Context) -> Numbers:
     return numbers
 
 
-def _jobs(context: Context, runs: list[Run], told: Ranges) -> Iterator[Callable[[], _Measured]]:
+def _jobs(context: Context, runs: list[Run], told: counter_ranges.Ranges) -> Iterator[Callable[[], _Measured]]:
     for run in runs:
         for scope in context.scopes(run.run_id):
             power = context.power(run, scope, margin=True)
             channels = context.store.chosen_channels(run.run_id, scope)
             attempts = _attempts(context, run, scope, power)
-            yield partial(_measured, run, scope, power, channels, _ranges(told, power), attempts)
+            yield partial(_measured, run, scope, power, channels, counter_ranges.of(told, power), attempts)
 
 
 def _attempts(context: Context, run: Run, scope: str, power: pl.DataFrame) -> pl.DataFrame:
@@ -53,7 +50,7 @@ def _attempts(context: Context, run: Run, scope: str, power: pl.DataFrame) -> pl
     return pl.concat([told, failed]) if told.height else power.select("device", "ts_utc")
 
 
-def _measure_parts(context: Context, run: Run, ranges: Ranges, numbers: Numbers) -> None:
+def _measure_parts(context: Context, run: Run, ranges: counter_ranges.Ranges, numbers: Numbers) -> None:
     """Give the energy of what lies inside another reading, device by device: never added, so there is no total."""
     told = context.store.parts(run.run_id)
     several = bool(told["device"].is_duplicated().any())
@@ -69,7 +66,9 @@ def _measure_parts(context: Context, run: Run, ranges: Ranges, numbers: Numbers)
         # An energy that was not told for a span is not known; the parts' powers jump too much for a line between them.
         spans = power["span_s"].drop_nulls()
         gap_s = SPAN_SLACK * float(np.median(spans)) if kind == "energy" and len(spans) else None
-        result = _integrated(power.drop("path", "kind"), run, channels, _ranges(ranges, power), max_gap_s=gap_s or None)
+        result = _integrated(
+            power.drop("path", "kind"), run, channels, counter_ranges.of(ranges, power), max_gap_s=gap_s or None
+        )
         row = result.frame.filter(pl.col("device") == device).row(0, named=True)
         method = f"{row['method']}; {path}; lies inside another reading and is never added"
         common = {"device": f"{device}@{path}" if several else device, "coverage_ratio": row["coverage_ratio"]}
@@ -153,28 +152,6 @@ def _integrated(
     )
 
 
-def _told_ranges(context: Context) -> Ranges:
-    """Return where counters wrap [J]: by file as study.toml says, by file and device as the file itself does."""
-    options = {s.name: s.options.range_j for s in context.study.sources_resolved() if s.options.range_j}
-    sources = context.store.table("sources").select("source_id", "path")
-    said: Ranges = {(i, None): options[path] for i, path in sources.iter_rows() if path in options}
-    told = context.store.table("findings").filter(pl.col("code") == "counter-range").select("source_id", "evidence")
-    return said | {(i, d): r for i, text in told.iter_rows() for d, r in json.loads(text).items()}
-
-
-def _ranges(told: Ranges, power: pl.DataFrame) -> dict[str, float]:
-    """Return where the counters of each device wrap [J]: as study.toml says, else as their file does."""
-    if power["energy_counter_j"].null_count() == power.height:
-        return {}
-    found = {}
-    for device, source_id in power.select("device", "source_id").unique().iter_rows():
-        names = (None, device, device.split("/", 1)[-1])
-        range_j = next((told[source_id, n] for n in names if told.get((source_id, n))), None)
-        if range_j:
-            found[device] = range_j
-    return found
-
-
 def _with_clock_error(
     context: Context, run: Run, scope: str, power: pl.DataFrame, channels: pl.DataFrame, result: energy.Energy
 ) -> energy.Energy:
@@ -187,19 +164,11 @@ def _with_clock_error(
     if not half_s and not lost:
         return result
     if lost:
-        power = _of_run(_whole(context, scope), run, channels)
+        power = _of_run(context.whole(scope), run, channels)
     else:
         power = clock_error.counted(power)
     moved = [_moved_j(power, run, row, None if lost else half_s) for row in result.frame.iter_rows(named=True)]
     return clock_error.widened(result, moved, length_s=run.duration_s)
-
-
-def _whole(context: Context, scope: str) -> pl.DataFrame:
-    """Return the power of a scope over the whole study, of counters as well."""
-    power = context.whole(scope)
-    if power.height:
-        return power
-    return clock_error.counted(context.store.power(scope=scope, quantities=("energy_counter_j",)), every=1)
 
 
 def _of_run(whole: pl.DataFrame, run: Run, channels: pl.DataFrame) -> pl.DataFrame:

@@ -7,13 +7,10 @@ from datetime import timedelta
 
 import polars as pl
 
-from joulebook import phases
+from joulebook import boundaries, phases, totals
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages import shape
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
-
-SCOPES = ("board", "node")
-"""Scopes at which phases are told apart: the accelerators, where they happen, and the machine, which pays for them."""
 
 SAME_TELLING_S = 5.0
 """Two logs that put one phase so close together tell of one interval; the first is believed [s]."""
@@ -34,8 +31,9 @@ def _work(context: Context) -> Numbers:
         mine = _of_run(marks, run)
         if mine.is_empty():
             continue
-        for scope in context.scopes(run.run_id):
-            if not _given(context, run, scope, mine, numbers) and scope in SCOPES:
+        scopes = context.scopes(run.run_id)
+        for scope in scopes:
+            if not _given(context, run, scope, mine, numbers) and scope in boundaries.split(scopes):
                 _attribute(context, run, scope, mine, numbers)
     return numbers
 
@@ -130,9 +128,8 @@ def _attribute(context: Context, run: Run, scope: str, marks: pl.DataFrame, numb
     if power.height < 2:
         return
     total = context.number(run.run_id, scope, "energy_j")
-    windows = context.store.chosen_channels(run.run_id, scope)["window_s"].drop_nulls().head(0 if notes else 1)
     split = phases.attribute(
-        power, marks, start_utc=run.start_utc, end_utc=run.end_utc, window_s=float(windows[0]) if len(windows) else None,
+        power, marks, start_utc=run.start_utc, end_utc=run.end_utc, window_s=None if notes else _window_s(context, run, scope, power),
         total_j=None if total is None else total.value,
     )  # fmt: skip
     for row in split.frame.iter_rows(named=True):
@@ -148,6 +145,19 @@ def _attribute(context: Context, run: Run, scope: str, marks: pl.DataFrame, numb
             phase=row["phase"],
         )  # fmt: skip
     numbers.find(run.run_id, (replace(f, subject=f"{run.run_id} at {scope} ({f.subject})") for f in split.findings))
+
+
+def _window_s(context: Context, run: Run, scope: str, power: pl.DataFrame) -> float | None:
+    """Return over how long a reading is a mean [s], where that is known; what a counter tells is one from step to step."""
+    channels = context.store.chosen_channels(run.run_id, scope)
+    windows = channels["window_s"].drop_nulls()
+    if len(windows):
+        return float(windows[0])
+    return (
+        totals.median_step_s([rows for _, rows in totals.by_device(power)])
+        if set(channels["kind"]) == {"counter"}
+        else None
+    )
 
 
 STAGE = Stage("phases", "splitting energy over phases", _work)

@@ -9,12 +9,10 @@ from functools import partial
 
 import polars as pl
 
-from joulebook import checkpoints, estimates, stalls, totals, waste
+from joulebook import boundaries, checkpoints, estimates, stalls, totals, waste
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages import shape
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
-
-SCOPES = ("board", "node")
 
 WAITING = ("data_wait", "stall")
 """Phases in which a job waits."""
@@ -42,7 +40,7 @@ def _stall_jobs(
     for run in runs:
         known = marks.filter(pl.col("run_id").is_in([run.run_id, ""]) & pl.col("phase").is_in(MARKED))
         known = known.select("phase", "start_utc", "end_utc")
-        for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
+        for scope in boundaries.split(context.scopes(run.run_id)):
             power, notes = shape.seen(context, run, scope)
             idle = context.number(run.run_id, scope, "idle_power_w")
             warm = context.number(run.run_id, scope, "warmup_s")
@@ -118,7 +116,7 @@ def _rework(context: Context, run: Run, numbers: Numbers) -> None:
     steps = context.steps(run).select("step", "start_utc", "end_utc").sort("end_utc")
     if steps.height < 2 or steps["step"].diff().min() > 0:  # type: ignore[operator]
         return
-    for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
+    for scope in boundaries.split(context.scopes(run.run_id)):
         power, _ = shape.seen(context, run, scope)
         if power.height > 2:
             done = waste.rework(power, steps)
@@ -133,7 +131,7 @@ def _checkpoints(context: Context, run: Run, marks: pl.DataFrame, numbers: Numbe
         return
     seen = checkpoints.observed(saves.select("phase", "start_utc", "end_utc"))
     numbers.find(run.run_id, getattr(seen, "findings", ()))
-    for scope in (s for s in context.scopes(run.run_id) if s in SCOPES):
+    for scope in boundaries.split(context.scopes(run.run_id)):
         saved = _phase_energy(context, run, scope, "checkpoint")
         if saved is not None:
             numbers.add(run.run_id, scope, "checkpoint_energy_j", saved)
@@ -148,7 +146,7 @@ def _gaps(context: Context, runs: list[Run], numbers: Numbers) -> None:
         frame = pl.DataFrame({
             "run_id": [r.run_id for r in mine], "start_utc": [r.start_utc for r in mine], "end_utc": [r.end_utc for r in mine],
         })  # fmt: skip
-        for scope in sorted({s for r in mine for s in context.scopes(r.run_id) if s in SCOPES}):
+        for scope in sorted({s for r in mine for s in boundaries.split(context.scopes(r.run_id))}):
             found = waste.gaps(context.whole(scope, host), frame)
             for row in found.frame.iter_rows(named=True):
                 method = f"between this run and {row['after']}"

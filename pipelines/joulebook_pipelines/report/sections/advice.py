@@ -165,6 +165,9 @@ def _surer(source: Source) -> list[Markup]:
     if worst is None or not worst[1]["hi"]:
         return []
     run, part = worst
+    energy = (source.result(run, part["scope"], "energy_j") or {}).get("value")
+    if energy and part["hi"] < sureness.NEGLIGIBLE * energy:
+        return []
     do = next((text for key, text in _SURER.items() if key in part["part"]), f"Make {part['part']} smaller")
     stake = shown.width(part["hi"], unit=shown.unit_for("energy_j", [part["hi"]]))
     return [

@@ -60,7 +60,7 @@ def days(source: Source, budget: Budget) -> Section | None:
     if rows["day"].n_unique() < 2:
         return None
     known = [s for s in schema.SCOPES if s in set(rows["scope"])]
-    kept = [s for s in known if s in {"board", "node"}] or boundaries.widest(known)[:1]
+    kept = boundaries.split(known)
     rows = rows.filter(pl.col("scope").is_in(kept)).sort("day", "scope")
     made: list[list[str | Number]] = [
         [

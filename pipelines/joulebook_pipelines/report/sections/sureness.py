@@ -18,6 +18,9 @@ NOTHING = "There is no number to be sure of."
 SHORT = 4
 """Runs up to which the table stands open."""
 _PERCENT = Unit("%", 0.01)
+NEGLIGIBLE = 1e-5
+"""A doubt smaller than this share of a number is none that anybody could act upon."""
+
 PARTS_SHOWN = 12
 """Runs whose parts are listed; the table ``uncertainties`` has them all."""
 
@@ -46,10 +49,14 @@ def brief(source: Source) -> Inline:
     covered = shown.number(worst["coverage_ratio"], unit=_PERCENT, reason="not known")
     part = largest(source, worst["run_id"], worst["scope"])
     why = f"; most of the doubt comes from {part['part']}" if part else ""
-    down, up = (shown.width(abs(worst[end] / worst["value"] - 1.0), unit=_PERCENT) for end in ("lo", "hi"))
+    lead = Markup("To") if len(known) == 1 else Markup("Least sure is run {}: to").format(worst["run_id"])
+    ratios = [abs(worst[end] / worst["value"] - 1.0) for end in ("lo", "hi")]
+    if max(ratios) < NEGLIGIBLE:
+        text = "{} better than {}, as it was counted; readings cover {} of the time.{}"
+        return Markup(text).format(lead, f"{NEGLIGIBLE:.3%}".replace("%", " %"), copyable(covered), tail)
+    down, up = (shown.width(ratio, unit=_PERCENT) for ratio in ratios)
     even = cell(source, worst).half
     share = Markup("± {}").format(copyable(up)) if even else Markup("−{} +{}").format(copyable(down), copyable(up))
-    lead = Markup("To") if len(known) == 1 else Markup("Least sure is run {}: to").format(worst["run_id"])
     text = "{} {}; readings cover {} of the time{}.{}"
     return Markup(text).format(lead, share, copyable(covered), why, tail)
 
