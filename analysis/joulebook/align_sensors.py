@@ -149,16 +149,33 @@ def left_open(fast: Signal, slow: Signal) -> list[Sensor]:
     if slow.window_s:
         return [Sensor(slow.window_s, 0.0, held)] + ([Sensor(slow.window_s, 0.0, False)] if alike and held else [])
     lags = [Sensor(0.0, lag, held, steps=slow.age_s == 0) for lag in (0.0, *LAGS_S)]
-    longer = [Sensor(k * p, 0.0, held) for k in LONGER if k * p <= LONGEST_S]
     if slow.kind == INSTANT:
         return lags
     creeps = p >= LAG_PERIOD_S or slow.age_s > 0
     if alike:
         half = [Sensor(SHORTER[0] * p, 0.0, held)] if p > SLOWER * fast.period_s else []
         points = [Sensor(p, 0.0, False)] if fast.window_s is None and held else []
-        return [Sensor(p, 0.0, held), *half, *points, *longer, *(lags[1:] if slow.age_s > 0 else ())]
+        return [Sensor(p, 0.0, held), *half, *points, *(lags[1:] if slow.age_s > 0 else ())]
     shorter = [Sensor(w, 0.0, held) for w in (*(s * p for s in SHORTER), fast.period_s) if fast.period_s <= w < p]
-    return [Sensor(p, 0.0, held), *shorter, *longer, *(lags if creeps else lags[:1])]
+    return [Sensor(p, 0.0, held), *shorter, *(lags if creeps else lags[:1])]
+
+
+def longer(fast: Signal, slow: Signal) -> list[Sensor]:
+    """Return the sensor models of moving means, longer than the step of a log that does not say over what it averages.
+
+    Parameters
+    ----------
+    fast, slow
+        The logs.
+
+    Returns
+    -------
+    list of Sensor
+    """
+    if slow.kind in (COUNTER, INSTANT) or slow.window_s:
+        return []
+    held = left_open(fast, slow)[0].held
+    return [Sensor(k * slow.period_s, 0.0, held) for k in LONGER if k * slow.period_s <= LONGEST_S]
 
 
 def believable(trials: list[Fit]) -> list[Fit]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from joulebook import align_curve, align_model, align_noise, align_sensors
@@ -29,6 +31,10 @@ the right one from the search."""
 
 HILL_SHARE = 0.9
 """Share of the best likelihood from which a hill beside the best one widens the interval."""
+
+LONGER_GAIN = 1.6
+"""Likelihood a sample that a window longer than the step must have over the plain one: of two logs of one pace, neither of which
+knows what lay between its samples, a longer mean leaves less unexplained without foretelling more."""
 
 LEAST_AGREEMENT = 0.3
 """Share of the best correlation from which a shift is worth a fit: it is taken between steps of a grid, so that a right one
@@ -63,13 +69,28 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
         By how much sensor models that are not clearly worse would move the shift [s].
     """
     few = _middle(slow)
-    trials = _under_all_sensors(fast, few, found)
+    sensors, longer = align_sensors.left_open(fast, few), align_sensors.longer(fast, few)
+    trials = _under_all_sensors(fast, few, found, sensors)
+    if longer and not _shown(trials):
+        trials = align_sensors.believable(_under_all_sensors(fast, few, found, [*sensors, *longer]))
     if not trials:
         return [], 0.0
+    fits, model_s = _settled(fast, slow, found.shift_s, trials)
+    smoothed = _smoothed(fast, few, fits[:1], longer)
+    if smoothed:
+        others, open_s = _settled(fast, slow, [max(smoothed, key=_each).shift_s], smoothed)
+        if others and _each(others[0]) > LONGER_GAIN * _each(fits[0]):
+            return others, open_s
+    return fits, model_s
+
+
+def _settled(fast: Signal, slow: Signal, centres_s: Iterable[float], trials: list[Fit]) -> tuple[list[Fit], float]:
+    """Return the fits under the likeliest sensor, best first, and by how much others would move the shift [s]."""
+    few = _middle(slow)
     best = align_sensors.likeliest(fast, few, trials)
     model_s = align_sensors.open_s(best, trials)
     starts = _distinct(
-        [s for shift in found.shift_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
+        [s for shift in centres_s for s in scan(fast, few, best.sensor, float(shift))], slow.period_s / 2
     )
     fits = _fitted(fast, few, best.sensor, starts)
     if fits:
@@ -85,17 +106,43 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
     return fits, max(model_s, _hill_s(fits, slow))
 
 
-def _under_all_sensors(fast: Signal, few: Signal, found: Candidates) -> list[Fit]:
+def _smoothed(fast: Signal, few: Signal, fits: list[Fit], longer: list[Sensor]) -> list[Fit]:
+    """Return fits under longer windows, behind the plain one, where they leave far less unexplained than it does.
+
+    They are asked only of where the plain sensor came to at last. Smoothing is seen from farther away: beside a plain fit that
+    is stuck on its way, it would explain more without being true.
+    """
+    if not fits or fits[0].sensor.window_s >= min((s.window_s for s in longer), default=0.0):
+        return []
+    top, anchor = fits[0], _anchor(few)
+    shift = top.shift_s + top.drift * (anchor - top.anchor_s)
+    own = align_model.fit(fast, few, top.sensor, shift_s=shift, drift=top.drift, anchor_s=anchor)
+    if own is None:
+        return []
+    tried = [own]
+    for sensor in longer:
+        middle = shift - top.sensor.lag_s + (sensor.window_s - top.sensor.window_s) / 2
+        one = align_model.fit(fast, few, sensor, shift_s=middle, drift=top.drift, anchor_s=anchor)
+        tried += [f for f in (one, _try(fast, few, sensor, middle)) if f is not None]
+    believed = align_sensors.believable(tried)
+    return believed if len(believed) > 1 else []
+
+
+def _shown(trials: list[Fit]) -> bool:
+    """Return whether any sensor explains anything."""
+    return max((f.llr if f.gain > 0 else 0.0 for f in trials), default=0.0) >= LEAST_SHOWN
+
+
+def _under_all_sensors(fast: Signal, few: Signal, found: Candidates, sensors: list[Sensor]) -> list[Fit]:
     """Return fits from the first candidate from which any sensor explains anything, else from the first.
 
     A lag puts a candidate off, and by chance another one, of logs that hardly overlap, may be higher.
     """
-    sensors = align_sensors.left_open(fast, few)
     tried = ([_try(fast, few, s, float(shift)) for s in sensors] for shift in found.shift_s)
     first: list[Fit] | None = None
     for some in tried:
-        fits = align_sensors.believable([f for f in some if f is not None])
-        if fits and max(f.llr if f.gain > 0 else 0.0 for f in fits) >= LEAST_SHOWN:
+        fits = [f for f in some if f is not None]
+        if fits and _shown(fits):
             return fits
         first = fits if first is None else first
     return first or []
