@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -199,8 +198,9 @@ def _reconciled(parts: tuple[Part, ...], missing_j: float) -> tuple[Part, ...]:
     given = np.maximum(missing_j * weight / weight.sum(), -energy)
     left = energy + given
     given += (missing_j - given.sum()) * left / max(float(left.sum()), 1e-300)  # what would have gone below zero
+    # a log in step with the load may err in its integral and not in its fit: the interval holds either
     return tuple(
-        replace(p, energy_j=p.energy_j + g, half_width_j=math.hypot(p.half_width_j, g))
+        replace(p, energy_j=p.energy_j + g, half_width_j=p.half_width_j + abs(g))
         for p, g in zip(parts, given.tolist(), strict=True)
     )
 

@@ -136,3 +136,14 @@ def test_sensors_that_explain_as_well_are_said():
     got, truth, split = split_of(2, window=0.1, period=1.0, jitter=0.05, lag=2.0)
     told = [f for f in split.findings if f.code == "phase-sensor-open"]
     assert told or all(got[n]["energy_j"] is None for n in truth)
+
+
+@pytest.mark.parametrize("factor", [0.98, 1.02])
+def test_a_whole_that_errs_leaves_the_truth_inside(factor):
+    """An integral of a log in step with the load errs; the parts add up to it, and their intervals hold what is true."""
+    power, marked, truth, end = truth_of.make(5, noise=1.0)
+    whole = sum(truth.values())
+    split = phases.attribute(power, marked, start_utc=T0, end_utc=end, window_s=1.0, total_j=factor * whole)
+    got = {r["phase"]: r for r in split.frame.iter_rows(named=True)}
+    assert sum(r["energy_j"] for r in got.values()) == pytest.approx(factor * whole)
+    assert all(got[n]["lo"] <= truth[n] <= got[n]["hi"] for n in truth)
