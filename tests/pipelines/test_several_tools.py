@@ -121,6 +121,18 @@ def test_the_digits_of_each_tool_are_in_the_interval_of_the_sum(analysed):
     assert half_j == pytest.approx(0.5 * 49.5, rel=0.1)
 
 
+def _table(seconds, watts):
+    rows = "".join(f"{START + timedelta(seconds=s):%Y-%m-%d %H:%M:%S},{watts}\n" for s in seconds)
+    return f"timestamp,gpu 0 power [W]\n{rows}"
+
+
+@pytest.mark.parametrize(("said", "used_path"), [("", "a.csv"), ('scope = "board"', "z.csv")])
+def test_a_table_of_a_card_is_no_meter_in_its_supply_unless_study_toml_says_so(analysed, said, used_path):
+    whole = range(-5, 106)
+    _, used, _ = analysed({"a.csv": _csv(whole), "z.csv": _table(whole, 301)}, each={"z.csv": said})
+    assert used.filter("chosen")["path"].to_list() == [used_path]
+
+
 @pytest.mark.parametrize(("first_step_s", "second_step_s"), [(10, 1), (1, 10)])
 def test_parts_of_different_paces_are_joined_without_a_hole(analysed, first_step_s, second_step_s):
     first, second = range(-10, 201)[::first_step_s], range(201, 411)[::second_step_s]

@@ -18,15 +18,21 @@ LEAST_ZONE_S = 600.0
 
 FAMILY_OF = {a.name: a.family for a in ADAPTERS}
 
+TABLES = frozenset({"influx-lines", "meter-csv", "meter-json", "series-csv"})
+"""Readers of any table: meters are logged so, and sensors of cards and processors as well."""
+
+IN_THE_LINE = ("node", "rack", "facility")
+"""Boundaries that a meter in the supply line has; that of a card or a processor has one only where study.toml says so."""
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
-    facts = InstrumentFacts(context.store)
+    facts, family = InstrumentFacts(context.store), _family(context)
     frames = []
     for run in context.runs():
         seen = context.store.channels_within(run.start_utc, run.end_utc)
-        family = pl.col("adapter").replace_strict(FAMILY_OF, default="sensor", return_dtype=pl.String)
-        mine = _of_run(seen.with_columns(family=family), run)
+        seen = seen.with_columns(family=family)
+        mine = _of_run(seen, run)
         judged = instruments.judged(facts.of(mine, run.duration_s))
         choice = instruments.shown(judged)
         frames.append(
@@ -36,10 +42,23 @@ def _work(context: Context) -> Numbers:
         sources, channels = context.store.table("sources"), context.store.table("channels")
         numbers.find(run.run_id, instruments.in_several_files(choice, sources, channels))
         paths = dict(sources.select("source_id", "path").iter_rows())
-        elsewhere = seen.with_columns(family=family).filter(pl.col("host") != run.host)
+        elsewhere = seen.filter(pl.col("host") != run.host)
         numbers.find(run.run_id, instrument_parts.find(judged, paths, elsewhere, subject=run.run_id))
     context.store.replace("instruments", pl.concat(frames) if frames else context.store.table("instruments").clear())
     return numbers
+
+
+def _family(context: Context) -> pl.Expr:
+    """Return what kind of instrument a channel is: a table that tells of a card or a processor is the log of its sensor."""
+    said = [s.name for s in context.study.sources_resolved() if s.options.scope]
+    told = context.store.table("sources").filter(pl.col("path").is_in(said))["source_id"]
+    inside = (
+        pl.col("adapter").is_in(TABLES)
+        & ~pl.col("scope").is_in(IN_THE_LINE)
+        & ~pl.col("source_id").is_in(told.implode())
+    )
+    known = pl.col("adapter").replace_strict(FAMILY_OF, default="sensor", return_dtype=pl.String)
+    return pl.when(inside).then(pl.lit("sensor")).otherwise(known)
 
 
 def _passed() -> dict[str, pl.Expr]:
