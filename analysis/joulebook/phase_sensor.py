@@ -41,7 +41,7 @@ MIN_EVIDENCE = 12.0
 """A lag or a window has to raise the log likelihood by so much to be adopted [1]."""
 
 SEARCH_CELLS = 4e4
-"""Readings times labels used in the search [1]: more make it slower, not better."""
+"""Readings of all devices times labels used in the search [1]: more make it slower, not better."""
 
 LOOKED_AT = 4.0
 """Worse by so much, a point of the grid may still lie beside one that is not excluded [shares of what excludes]."""
@@ -103,7 +103,7 @@ def search(
     Found
         The best sensor, whether its shift was not found, and the sensors that cannot be told from it.
     """
-    data = [_excerpt(d, len(line.names)) for d in data]
+    data = [_excerpt(d, len(line.names) * len(data)) for d in data]
     windows, lags = _windows(data, window_s), LAGS_S if fit_lag else LAGS_S[:1]
     steps = math.floor(clock_error_s / SHIFT_STEP_S)
     shifts = np.arange(-steps, steps + 1, dtype=np.float64) * SHIFT_STEP_S
