@@ -142,6 +142,12 @@ def powers(x: Floats, y: Floats, w: Floats, *, bounded: bool = True) -> tuple[Fl
     return p / scale, gram, xy
 
 
+def whole(data: Sequence[Series], line: Timeline, sensor: Sensor) -> list[Series]:
+    """Return, of the devices that have three of them, the readings of which all that they are a mean of lies in the run."""
+    whole_s = sensor.window_s + SETTLED_LAGS * sensor.lag_s
+    return [u for u in (usable(d, line, whole_s, abs(sensor.shift_s)) for d in data) if len(u.t_s) > 2]
+
+
 def fit(
     data: Sequence[Series],
     line: Timeline,
@@ -171,8 +177,7 @@ def fit(
         Powers by label of ``columns``.
     """
     seconds = line.seconds[columns]
-    whole_s = sensor.window_s + SETTLED_LAGS * sensor.lag_s
-    used = [u for u in (usable(d, line, whole_s, abs(sensor.shift_s)) for d in data) if len(u.t_s) > 2]
+    used = whole(data, line, sensor)
     parts = [_device(u, line, sensor, columns, fitted=reach_s > 0) for u in used]
     period = max(d.period_s for d in data)
     slots = [np.floor((u.t_s - used[0].t_s[0]) / period + 0.5).astype(np.int64) for u in used]

@@ -145,6 +145,8 @@ def attribute(
         case = Case(line, data, agree.sensor, 0.0, found.rivals, unsure_s=phase_sensor.BEYOND * reach)
     else:
         case = Case(line, data, found.sensor, reach, found.rivals)
+    if not phase_regression.whole(data, line, case.sensor):
+        return _unknown(line, "no device has three readings of which all that they are a mean of lies in the window")
     return _split(case, total_j, declared=declared)
 
 

@@ -185,6 +185,14 @@ def test_a_gap_is_said():
     assert "phase-gaps" in codes(split)
 
 
+def test_readings_whose_means_reach_out_of_the_window_give_no_number():
+    power = log(np.arange(0, 300, 60.0), [300.0, 900.0, 900.0, 900.0, 300.0])
+    told = marks(("a", 0, 90), ("b", 90, 200))
+    split = phases.attribute(power, told, start_utc=T0, end_utc=at(200), window_s=120.0)
+    assert split.frame["energy_j"].null_count() == split.frame.height
+    assert "lies in the window" in split.frame["reason"][0]
+
+
 def test_without_readings_there_is_no_number():
     split = phases.attribute(log([], []), marks(("a", 0, 40)), start_utc=T0, end_utc=at(100))
     assert split.total.value is None
