@@ -83,3 +83,26 @@ def test_the_picture_shows_the_power(told):
     assert line.height > 1000
     assert line["mean_w"].min() > 50
     assert line["mean_w"].max() < 225
+
+
+def test_a_register_of_watt_hours_calibrates_nothing(study_folder, gpu_log, tmp_path):
+    board = [300.0 if 300 <= s < 900 else 60.0 for s in range(1200)]
+    kwh = np.floor(np.cumsum([100 + 1.2 * w for w in board]) / 3600) / 1000
+    register = [f"{stamp(s)},{value:.3f}" for s, value in enumerate(kwh)]
+    files = {
+        "gpu.csv": gpu_log((s, 0, f"{w:.2f} W") for s, w in enumerate(board)),
+        "meter.csv": "time,energy_kwh\n" + "\n".join(register) + "\n",
+    }
+    toml = (
+        '[study]\ntimezone = "UTC"\n[[source]]\npath = "gpu.csv"\n[[source]]\npath = "meter.csv"\nscope = "node"\n'
+        f'[[run]]\nid = "r1"\nstart = {stamp(300)}\nend = {stamp(900)}\n'
+    )
+    result = run.analyse(config.load(study_folder(files, toml)), tmp_path / "out")
+    with open_store(result.store) as store:
+        (refused,) = store.table("calibrations").to_dicts()
+        assert refused["status"] == "refused"
+        assert "counts so coarsely" in refused["reason"]
+        energy = store.results().filter(
+            pl.col("metric") == "energy_j", pl.col("scope") == "node", pl.col("device") == ""
+        )
+        assert energy["lo"][0] < 600 * (100 + 1.2 * 300) < energy["hi"][0]

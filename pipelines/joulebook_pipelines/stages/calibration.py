@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook import calibrate, calibrate_checks, calibrate_points, calibration_tables, schema, segments, ticks
+from joulebook import calibrate, calibrate_checks, calibrate_points, calibration_tables, schema, segments, ticks, totals
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines.stages import boards, stored
 from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
@@ -16,6 +16,9 @@ REFERENCES = ("node", "rack")
 
 LEAST_LEVELS = 3
 """A line needs three levels; with fewer stable ones, means of equal windows are added."""
+
+COARSE_S = 10.0
+"""Means of a counter that last longer are no readings of a moment."""
 
 WINDOW_S = 60.0
 """Length of such a window: long against sensor lags and clock errors, short enough for a few levels in a run."""
@@ -48,12 +51,16 @@ def _pair(
     context: Context, host: str, scope: str, reference: str, reading: pl.DataFrame, numbers: Numbers
 ) -> calibrate.Calibration:
     subject = f"{host}: {scope} against {reference}"
-    unaligned = _unaligned(context, host, (scope, reference))
-    if unaligned:
-        reason = f"the clock of {unaligned} is not aligned, so readings of one moment cannot be paired"
+    wall = ticks.total(context.whole(reference, host))
+    unaligned, coarse_s = _unaligned(context, host, (scope, reference)), _coarse_s(context, host, reference, wall)
+    if unaligned or coarse_s:
+        reason = (
+            f"the clock of {unaligned} is not aligned, so readings of one moment cannot be paired" if unaligned else
+            f"the counter at the {reference} counts so coarsely that its means last {coarse_s:.0f} s, too long to pair readings with"
+        )  # fmt: skip
         numbers.find("", [Finding("calibration-refused", Severity.WARNING, subject, f"No calibration: {reason}.")])
         return calibrate.refused(reason, subject=subject)
-    points = _points(reading, ticks.total(context.whole(reference, host)), scope)
+    points = _points(reading, wall, scope)
     found = calibrate.fit(points, reading_scope=scope, reference_scope=reference, subject=subject)
     numbers.find("", found.findings)
     paths = context.store.used_channels(host, [reference])["path"].unique().sort()
@@ -75,6 +82,14 @@ def _unaligned(context: Context, host: str, scopes: tuple[str, ...]) -> str:
     used = context.store.used_channels(host, scopes)
     bad = used.filter(pl.col("status") == "refused")
     return str(bad["clock"][0]) if bad.height and used["clock"].n_unique() > 1 else ""
+
+
+def _coarse_s(context: Context, host: str, scope: str, power: pl.DataFrame) -> float:
+    """Return how long the means last that a counter tells [s], where they are too long for levels of a load; else 0."""
+    runs = [r for r in context.runs() if r.host == host and scope in context.scopes(r.run_id)]
+    kinds = {k for r in runs for k in context.store.chosen_channels(r.run_id, scope)["kind"]}
+    step_s = totals.median_step_s([power])
+    return step_s if kinds == {"counter"} and step_s > COARSE_S else 0.0
 
 
 def _residual(context: Context, runs: list[Run], reference: str, numbers: Numbers) -> None:
