@@ -110,7 +110,8 @@ def find(judge: Judge, best: Sensor, tried: Mapping[Sensor, Floats]) -> Rivals:
     # a phase that a rival's readings would not have met may have any share of the whole
     whole = float(mine.energy_j.sum())
     off = np.array([np.where(v.met | ~mine.met, v.energy_j - mine.energy_j, whole) for _, v, _ in kept])
-    covariance = np.array([v.covariance_j2 for _, v, _ in kept])
+    # of a phase that lies outside of what was looked at, nothing was learnt: what its powers could be there is no doubt of it
+    covariance = np.array([v.covariance_j2 * np.outer(v.met, v.met) for _, v, _ in kept])
     return Rivals(tuple(s for s, _, _ in kept), off, covariance, np.sqrt([1 - x for *_, x in kept]))
 
 

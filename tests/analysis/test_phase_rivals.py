@@ -8,9 +8,9 @@ import pytest
 
 from joulebook import phase_timeline, phases
 from joulebook.occupancy import Series
-from joulebook.phase_judge import Judge
+from joulebook.phase_judge import Judge, View
 from joulebook.phase_regression import Sensor
-from joulebook.phase_rivals import Rivals, none
+from joulebook.phase_rivals import Rivals, find, none
 
 _spec = importlib.util.spec_from_file_location("phase_truth", Path(__file__).with_name("phase_truth.py"))
 truth_of = importlib.util.module_from_spec(_spec)
@@ -147,3 +147,20 @@ def test_a_whole_that_errs_leaves_the_truth_inside(factor):
     got = {r["phase"]: r for r in split.frame.iter_rows(named=True)}
     assert sum(r["energy_j"] for r in got.values()) == pytest.approx(factor * whole)
     assert all(got[n]["lo"] <= truth[n] <= got[n]["hi"] for n in truth)
+
+
+def test_a_phase_outside_of_what_was_looked_at_is_no_wider_for_it():
+    """A start that lies before the part of the log on which sensors are compared has no power there, so no doubt either."""
+    met = np.array([True, False])
+    view = View(np.array([1.0]), np.array([900.0, 4.0]), np.diag([4.0, 1e13]), met)
+
+    class Looked:
+        def look(self, _sensor):
+            return view
+
+        def excess(self, _cost, _top):
+            return 0.0
+
+    best = Sensor(1.0, 0.0, 0.0)
+    found = find(Looked(), best, {best: np.array([1.0])})
+    assert found.reach_j(np.eye(2)).tolist() == pytest.approx([1.96 * 2.0, 0.0])
