@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import entries, stamp_lines, table, untimed
+from joulebook_pipelines.logs import entries, looped, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
-from joulebook_pipelines.logs.stamp_lines import StampLines
 
 _BRANCH = r"^\s*[├└|`]──\s*"
 _POWER = _BRANCH + r"(Total power output|\S.*? output power)\s\s+(.*?)\s*$"
@@ -27,11 +26,9 @@ _CURE = "write the time before each status, e.g. while true; do date -Is; liquid
 class _Reader:
     """What the blocks so far said that those behind need."""
 
-    clock: StampLines | untimed.Steps | untimed.Moment
+    times: looped.Times
     begin: str
-    stamp: str | None = None
     supply: str | None = None
-    passed: int = 0
     supplies: list[str] = field(default_factory=list)
     told: set[str] = field(default_factory=set)
 
@@ -44,13 +41,12 @@ def _parse(log: Log) -> Iterator[Part]:
     told = [m for line in log.head.lines if (m := re.match(_POWER, line))]
     if not told:
         raise LogRefusedError(f"{log.name}: no line is the power of an output, as liquidctl status prints them")
-    clock = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(_BRANCH))
     begin = told[0][1]
-    dumps = sum(m[1] == begin for m in told)
-    reader = _Reader(clock or untimed.of_dumps(log, dumps, _CURE), begin)
+    times = looped.Times.find(log, _BRANCH, rounds=sum(m[1] == begin for m in told), cure=_CURE)
+    reader = _Reader(times, begin)
     for block in log.blocks():
         yield _read(block, reader)
-    yield Part(findings=() if isinstance(reader.clock, StampLines) else reader.clock.findings)
+    yield Part(findings=times.findings)
     if _ESTIMATE.search(log.head.text):
         yield Part(findings=(Finding(
             "columns-not-read", Severity.NOTE, log.name,
@@ -60,16 +56,10 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _read(block: Block, reader: _Reader) -> Part:
-    count, rejects = block.count, []
-    if b"\x00" in block.data:
-        block, nul = table.without_nul(block)
-        rejects.append(nul)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
-    if not block.terminated and lines.height:
-        rejects.append(table.whole_lines(lines.tail(1).rename({"text": "raw"}), "last-line-cut"))
-        lines = lines.head(lines.height - 1)
-    lines = _under_supplies(_under_stamps(lines, reader), reader)
+    lines, rejects = looped.lines(block)
+    power = [pl.col("rest").str.extract(_POWER, i) for i in (1, 2)]
+    lines = reader.times.under(lines, power[0] == reader.begin).with_columns(name=power[0], raw=power[1])
+    lines = _under_supplies(lines, reader)
     rejects.append(table.whole_lines(lines.filter("message").select("line", raw="text"), "tool-message"))
     told = lines.filter(pl.col("name").is_not_null())
     homeless = told.filter(pl.col("supply").is_null())
@@ -81,30 +71,7 @@ def _read(block: Block, reader: _Reader) -> Part:
     reader.told |= set(fresh)
     models = dict(told.select("device", "supply").iter_rows())
     channels = tuple(Channel(d, scopes[d], models[d]) for d in fresh)
-    return Part(count, readings, pl.concat([*rejects, bad]), channels=channels)
-
-
-def _under_stamps(lines: pl.DataFrame, reader: _Reader) -> pl.DataFrame:
-    """Return the lines without what a collector put before them, with their time and what they say."""
-    clock = reader.clock
-    if isinstance(clock, StampLines):
-        stamp, rest, _ = clock.split(pl.col("text"))
-        lines = lines.with_columns(stamp=stamp, rest=rest)
-        lines = lines.with_columns(
-            pl.col("stamp").forward_fill().fill_null(pl.lit(reader.stamp, pl.String)),
-            own=pl.col("stamp").is_not_null() & (pl.col("rest").str.strip_chars() == ""),
-        )
-        reader.stamp = lines["stamp"][-1] if lines.height else reader.stamp
-        utc = clock.clock.to_utc(lines.select(clock.naive(pl.col("stamp")).alias("ts_utc")).to_series())
-    else:
-        lines = lines.with_columns(rest="text", own=pl.lit(value=False))
-        begins = pl.col("rest").str.extract(_POWER, 1) == reader.begin
-        number = lines.select(begins.fill_null(value=False).cast(pl.Int64).cum_sum() + reader.passed).to_series()
-        reader.passed = int(number[-1]) if lines.height else reader.passed
-        utc = clock.at(number.clip(lower_bound=1))
-    return lines.with_columns(
-        utc.alias("ts_utc"), name=pl.col("rest").str.extract(_POWER, 1), raw=pl.col("rest").str.extract(_POWER, 2)
-    )
+    return Part(block.count, readings, pl.concat([*rejects, bad]), channels=channels)
 
 
 def _under_supplies(lines: pl.DataFrame, reader: _Reader) -> pl.DataFrame:

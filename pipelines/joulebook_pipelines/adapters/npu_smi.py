@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from joulebook_pipelines.logs import entries, stamp_lines, table, untimed
+from joulebook_pipelines.logs import entries, looped, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, Part
-from joulebook_pipelines.logs.stamp_lines import StampLines
 
 _TITLE = r"^\|\s*NPU\s+Name\s*\|\s*Health\s*\|\s*Power\(W\)\s+Temp\(C\)"
 _CARD = r"^\|\s*(\d+)\s+([^|]*[^|\s])\s*\|\s*[A-Za-z]\w*\s*\|\s*(\S+)\s+(\S+)\s+\S+\s*/\s*\S+\s*\|\s*$"
@@ -18,6 +17,8 @@ _CARD = r"^\|\s*(\d+)\s+([^|]*[^|\s])\s*\|\s*[A-Za-z]\w*\s*\|\s*(\S+)\s+(\S+)\s+
 
 _CHIP = r"^\|\s*(\d+)\s+(?:\d+\s+)?\|\s*[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:\S+\s*\|\s*(\S+)\s"
 """Groups: number of the chip on the card, load of its cores."""
+
+_DRAWN = r"^\s*[|+]"
 
 _NO_POWER = "-"
 """What stands for the power of a second chip: that of the whole card is in the line of the first."""
@@ -34,9 +35,7 @@ _CURE = "write the time before each table, e.g. while true; do date -Is; npu-smi
 class _Rounds:
     """What the blocks so far said that those behind need; a card whose second line lies in the next block waits for it."""
 
-    clock: StampLines | untimed.Steps | untimed.Moment
-    stamp: str | None = None
-    passed: int = 0
+    times: looped.Times
     waiting: pl.DataFrame | None = None
     told: set[str] = field(default_factory=set)
 
@@ -46,19 +45,19 @@ def _sniff(head: Head) -> bool:
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    clock = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*[|+]"))
     dumps = sum(bool(re.search(_TITLE[1:], line)) for line in log.head.lines)
-    rounds = _Rounds(clock or untimed.of_dumps(log, dumps, _CURE))
+    rounds = _Rounds(looped.Times.find(log, _DRAWN, rounds=dumps, cure=_CURE))
     for block in log.blocks():
         yield _read(block, rounds)
     yield _read(None, rounds)
-    yield Part(findings=() if isinstance(rounds.clock, StampLines) else rounds.clock.findings)
+    yield Part(findings=rounds.times.findings)
 
 
 def _read(block: Block | None, rounds: _Rounds) -> Part:
     """Return what a block says, ``None`` at the end of the file."""
     lines, rejects = _lines(block, rounds)
-    lines = _under_stamps(lines, rounds)
+    lines = rounds.times.under(lines, pl.col("rest").str.contains(_TITLE))
+    lines = lines.with_columns(drawn=pl.col("rest").str.contains(_DRAWN))
     odd = lines.filter(~pl.col("drawn") & ~pl.col("own"))
     rejects.append(table.whole_lines(odd.select("line", raw="text"), "tool-message"))
     told = _entries(lines, rounds)
@@ -80,37 +79,11 @@ def _lines(block: Block | None, rounds: _Rounds) -> tuple[pl.DataFrame, list[pl.
     rounds.waiting = None
     if block is None:
         return held, []
-    rejects = []
-    if b"\x00" in block.data:
-        block, nul = table.without_nul(block)
-        rejects.append(nul)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    fresh = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
-    if not block.terminated and fresh.height and not fresh["text"][-1].rstrip().endswith(("|", "+")):
-        rejects.append(table.whole_lines(fresh.tail(1).rename({"text": "raw"}), "last-line-cut"))
-        fresh = fresh.head(fresh.height - 1)
+    fresh, rejects = looped.lines(block, ends=("|", "+"))
     lines = pl.concat([held, fresh])
     if lines.height and re.search(_CARD[1:], lines["text"][-1]):
         rounds.waiting, lines = lines.tail(1), lines.head(lines.height - 1)
     return lines, rejects
-
-
-def _under_stamps(lines: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:
-    """Return the lines without what a collector put before them, with their time."""
-    clock = rounds.clock
-    if isinstance(clock, StampLines):
-        stamp, rest, _ = clock.split(pl.col("text"))
-        lines = lines.with_columns(stamp=stamp, rest=rest)
-        lines = lines.with_columns(own=pl.col("stamp").is_not_null() & (pl.col("rest").str.strip_chars() == ""))
-        lines = lines.with_columns(pl.col("stamp").forward_fill().fill_null(pl.lit(rounds.stamp, pl.String)))
-        rounds.stamp = lines["stamp"][-1] if lines.height else rounds.stamp
-        utc = clock.clock.to_utc(lines.select(clock.naive(pl.col("stamp")).alias("ts_utc")).to_series())
-    else:
-        lines = lines.with_columns(rest="text", own=pl.lit(value=False))
-        number = lines["rest"].str.contains(_TITLE).cast(pl.Int64).cum_sum() + rounds.passed
-        rounds.passed = int(number[-1]) if lines.height else rounds.passed
-        utc = clock.at(number)
-    return lines.with_columns(utc.alias("ts_utc"), drawn=pl.col("rest").str.contains(r"^\s*[|+]"))
 
 
 def _entries(lines: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import entries, stamp_lines, table, untimed
+from joulebook_pipelines.logs import entries, looped, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, Part
-from joulebook_pipelines.logs.stamp_lines import StampLines
 
 _MEMBER = r'^\s*"(\w+)"\s*:\s*(?:"([^"]*)"|(null|-?[\d.]+)|\[.*)\s*,?\s*$'
-_TOOL = re.compile(r'^\s*(?:"|[\[\]{}],?\s*$)')
+_TOOL = r'^\s*(?:"|[\[\]{}],?\s*$)'
 _DRAWN = r'^\s*(?:"\w+"\s*:|[\[\]{}])'
 _CARD = "device_name"
 _QUANTITIES = {
@@ -30,11 +29,9 @@ _CURE = "write the time before each list, e.g. while true; do date -Is; nvtop -s
 class _Rounds:
     """What the blocks so far said that those behind need; the last card of a block waits for its other members."""
 
-    clock: StampLines | untimed.Steps | untimed.Moment
-    stamp: str | None = None
+    times: looped.Times
     card: int = -1
     rows: int = 0
-    passed: int = 0
     waiting: pl.DataFrame | None = None
     told: set[str] = field(default_factory=set)
 
@@ -45,9 +42,8 @@ def _sniff(head: Head) -> bool:
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    clock = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
     lists = sum(line.strip() == "[" for line in log.head.lines)
-    rounds = _Rounds(clock or untimed.of_dumps(log, lists, _CURE))
+    rounds = _Rounds(looped.Times.find(log, _TOOL, rounds=lists, cure=_CURE))
     yield Part(findings=(Finding(
         "whole-watts", Severity.NOTE, log.name,
         "nvtop prints whole watts: each reading is known to ±0.5 W, and the scatter of a steady load is that of the rounding.",
@@ -55,13 +51,14 @@ def _parse(log: Log) -> Iterator[Part]:
     for block in log.blocks():
         yield _read(block, rounds)
     yield _read(None, rounds)
-    yield Part(findings=() if isinstance(rounds.clock, StampLines) else rounds.clock.findings)
+    yield Part(findings=rounds.times.findings)
 
 
 def _read(block: Block | None, rounds: _Rounds) -> Part:
     """Return what a block says, ``None`` at the end of the file."""
     lines, rejects = _lines(block, rounds)
-    lines = _of_cards(_under_stamps(lines, rounds), rounds)
+    lines = rounds.times.under(lines, pl.col("rest").str.strip_chars() == "[", tool=_TOOL)
+    lines = _of_cards(lines, rounds)
     odd = lines.filter(~pl.col("own") & ~pl.col("rest").str.contains(_DRAWN))
     rejects.append(table.whole_lines(odd.select("line", raw="text"), "tool-message"))
     told = lines.filter(pl.col("name").is_in(list(_QUANTITIES)) & pl.col("device").is_not_null())
@@ -87,41 +84,12 @@ def _lines(block: Block | None, rounds: _Rounds) -> tuple[pl.DataFrame, list[pl.
     rounds.waiting = None
     if block is None:
         return held, []
-    rejects = []
-    if b"\x00" in block.data:
-        block, nul = table.without_nul(block)
-        rejects.append(nul)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    fresh = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
-    if not block.terminated and fresh.height and not fresh["text"][-1].rstrip().endswith("]"):
-        rejects.append(table.whole_lines(fresh.tail(1).rename({"text": "raw"}), "last-line-cut"))
-        fresh = fresh.head(fresh.height - 1)
+    fresh, rejects = looped.lines(block, ends=("]",))
     lines = pl.concat([held, fresh])
     last = lines.filter(pl.col("text").str.contains(f'"{_CARD}"', literal=True))["line"].max()
     if last is not None:
         rounds.waiting, lines = lines.filter(pl.col("line") >= last), lines.filter(pl.col("line") < last)
     return lines, rejects
-
-
-def _under_stamps(lines: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:
-    """Return the lines without what a collector put before them, with their time."""
-    clock = rounds.clock
-    if isinstance(clock, StampLines):
-        stamp, rest, _ = clock.split(pl.col("text"))
-        tool = pl.col("text").str.contains(_TOOL.pattern)
-        lines = lines.with_columns(stamp=pl.when(~tool).then(stamp), rest=pl.when(tool).then("text").otherwise(rest))
-        lines = lines.with_columns(
-            pl.col("stamp").forward_fill().fill_null(pl.lit(rounds.stamp, pl.String)),
-            own=pl.col("stamp").is_not_null() & (pl.col("rest").str.strip_chars() == ""),
-        )
-        rounds.stamp = lines["stamp"][-1] if lines.height else rounds.stamp
-        utc = clock.clock.to_utc(lines.select(clock.naive(pl.col("stamp")).alias("ts_utc")).to_series())
-        return lines.with_columns(utc.alias("ts_utc"))
-    begins = pl.col("text").str.strip_chars() == "["
-    number = lines.select(begins.cast(pl.Int64).cum_sum() + rounds.passed).to_series()
-    rounds.passed = int(number[-1]) if lines.height else rounds.passed
-    utc = clock.at(number.clip(lower_bound=1))
-    return lines.with_columns(utc.alias("ts_utc"), rest="text", own=pl.lit(value=False))
 
 
 def _of_cards(lines: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:

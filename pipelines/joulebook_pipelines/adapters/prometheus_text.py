@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import prometheus_names, prometheus_series, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import looped, prometheus_names, prometheus_series, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Series
 from joulebook_pipelines.logs.prometheus_labels import LABELS, labels
@@ -30,17 +30,11 @@ def _sniff(head: Head) -> bool:
 def _parse(log: Log) -> Iterator[Part]:
     collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
     frames, odd, count, mark = [], [table.no_rejects()], 0, None
-    for whole in log.blocks():
-        block = whole
+    for block in log.blocks():
         count += block.count
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            odd.append(nul)
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
-        if not block.terminated and lines.height:
-            odd.append(table.whole_lines(lines.tail(1), "last-line-cut"))
-            lines = lines.head(lines.height - 1)
+        lines, cut = looped.lines(block)
+        lines = lines.rename({"text": "raw"})
+        odd += cut
         if collector is not None:
             stamp, _, _ = collector.split(pl.col("raw"))
             tool = pl.col("raw").str.contains(_TOOL.pattern)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import prometheus_names, prometheus_series, stamps, table
+from joulebook_pipelines.logs import looped, prometheus_names, prometheus_series, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Series
 from joulebook_pipelines.logs.prometheus_labels import LABELS, labels
@@ -43,18 +43,11 @@ def _parts(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _parse(log: Log) -> Iterator[Part]:
     frames, odd, count = [], [table.no_rejects()], 0
-    for whole in log.blocks():
-        block = whole
+    for block in log.blocks():
         count += block.count
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            odd.append(nul)
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
-        if not block.terminated and lines.height and not lines["raw"][-1].rstrip().endswith("]"):
-            odd.append(table.whole_lines(lines.tail(1), "last-line-cut"))
-            lines = lines.head(lines.height - 1)
-        frames.append(_parts(lines))
+        lines, cut = looped.lines(block, ends=("]",))
+        odd += cut
+        frames.append(_parts(lines.rename({"text": "raw"})))
     lines = pl.concat(frames).with_columns(at=pl.col("series").cum_sum())
     strange = pl.col("value").is_null() & (~pl.col("series") | (pl.col("rest") != ""))
     homeless = pl.col("value").is_not_null() & (pl.col("at") == 0)

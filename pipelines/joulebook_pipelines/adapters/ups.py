@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from joulebook_pipelines.logs import entries, stamp_lines, table, untimed
+from joulebook_pipelines.logs import entries, looped, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
-from joulebook_pipelines.logs.stamp_lines import StampLines
 
 _NAME = r"(?:ups|battery|device|driver|input|output|outlet|ambient|server)(?:\.[\w-]+)+"
 _LINE = rf"^\s*({_NAME}):\s*(.*?)\s*$"
-_TOOL = re.compile(rf"^\s*{_NAME}:")
+_TOOL = rf"^\s*{_NAME}:"
 _REAL = r"^(?:ups|output|input|outlet)(?:\.(?:L?\d|L\d-L\d|\d+))*\.realpower$"
 _MAIN = ("ups.realpower", "output.realpower", "outlet.realpower", "input.realpower")
 """What a device tells of all that it feeds, the plainest first; the others lie inside it or hold its own losses."""
@@ -26,12 +25,10 @@ _CURE = "write the time before each answer, e.g. while true; do date -Is; upsc N
 
 @dataclass
 class _Reader:
-    clock: StampLines | untimed.Steps | untimed.Moment
+    times: looped.Times
     main: str
     first: str
     scope: str
-    stamp: str | None = None
-    passed: int = 0
     told: set[str] = field(default_factory=set)
 
     def device(self, name: str) -> str:
@@ -60,26 +57,16 @@ def _parse(log: Log) -> Iterator[Part]:
             "nominal one, from which no energy follows without the power factor"
         )
     main = next((n for n in _MAIN if n in real), "")
-    clock = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
-    reader = _Reader(
-        clock or untimed.of_dumps(log, names.count(real[0]), _CURE), main, real[0], log.options.scope or ""
-    )
+    times = looped.Times.find(log, _TOOL, rounds=names.count(real[0]), cure=_CURE)
+    reader = _Reader(times, main, real[0], log.options.scope or "")
     for block in log.blocks():
         yield _read(block, reader)
-    yield Part(findings=() if isinstance(reader.clock, StampLines) else reader.clock.findings)
+    yield Part(findings=times.findings)
 
 
 def _read(block: Block, reader: _Reader) -> Part:
-    count, rejects = block.count, []
-    if b"\x00" in block.data:
-        block, nul = table.without_nul(block)
-        rejects.append(nul)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
-    if not block.terminated and lines.height:
-        rejects.append(table.whole_lines(lines.tail(1).rename({"text": "raw"}), "last-line-cut"))
-        lines = lines.head(lines.height - 1)
-    lines = _under_stamps(lines, reader)
+    lines, rejects = looped.lines(block)
+    lines = reader.times.under(lines, pl.col("rest").str.contains(rf"^\s*{re.escape(reader.first)}:"))
     named = lines.with_columns(name=pl.col("rest").str.extract(_LINE, 1), raw=pl.col("rest").str.extract(_LINE, 2))
     odd = named.filter(pl.col("name").is_null() & ~pl.col("own"))
     rejects.append(table.whole_lines(odd.select("line", raw="text"), "tool-message"))
@@ -94,27 +81,7 @@ def _read(block: Block, reader: _Reader) -> Part:
     readings, bad = entries.gather(told.select(list(entries.SCHEMA)), scopes)
     fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in reader.told]
     reader.told |= set(fresh)
-    return Part(count, readings, pl.concat([*rejects, bad]), channels=tuple(Channel(d, scopes[d]) for d in fresh))
-
-
-def _under_stamps(lines: pl.DataFrame, reader: _Reader) -> pl.DataFrame:
-    """Return the lines without what a collector put before them, with their time."""
-    clock = reader.clock
-    if isinstance(clock, StampLines):
-        stamp, rest, _ = clock.split(pl.col("text"))
-        lines = lines.with_columns(stamp=stamp, rest=rest)
-        lines = lines.with_columns(
-            pl.col("stamp").forward_fill().fill_null(pl.lit(reader.stamp, pl.String)),
-            own=pl.col("stamp").is_not_null() & (pl.col("rest").str.strip_chars() == ""),
-        )
-        reader.stamp = lines["stamp"][-1] if lines.height else reader.stamp
-        utc = clock.clock.to_utc(lines.select(clock.naive(pl.col("stamp")).alias("ts_utc")).to_series())
-        return lines.with_columns(utc.alias("ts_utc"))
-    begins = pl.col("text").str.contains(rf"^\s*{re.escape(reader.first)}:")
-    number = lines.select(begins.cast(pl.Int64).cum_sum() + reader.passed).to_series()
-    reader.passed = int(number[-1]) if lines.height else reader.passed
-    utc = clock.at(number.clip(lower_bound=1))
-    return lines.with_columns(utc.alias("ts_utc"), rest="text", own=pl.lit(value=False))
+    return Part(block.count, readings, pl.concat([*rejects, bad]), channels=tuple(Channel(d, scopes[d]) for d in fresh))
 
 
 ADAPTER = Adapter(
