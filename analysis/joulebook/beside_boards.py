@@ -13,7 +13,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from joulebook import occupancy
+from joulebook import occupancy, stats
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.occupancy import Series
 from joulebook.phase_timeline import Floats
@@ -47,9 +47,6 @@ SETTLING_SHARE = 0.25
 
 GAIN_RANGE = (0.9, 1.6)
 """What a machine draws more for each watt of its boards [1]: losses of the supply, fans."""
-
-MAD_TO_SD = 1.4826
-"""Standard deviation of a normal sample over its median absolute deviation [1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +127,8 @@ def _steps(left: Floats, inner: Floats, least_w: float) -> list[int]:
     """Return the first cell of each new level."""
     size = len(left) - 2 * SIDE
     rise, own = (_rise(v) for v in (left, inner))
-    noise = MAD_TO_SD * float(np.median(np.abs(np.diff(left)))) / np.sqrt(2)
-    least_w = max(STEP_SIGMAS * noise, STEP_CHANGES * MAD_TO_SD * float(np.median(np.abs(rise))), least_w)
+    noise = stats.difference_sd(left)
+    least_w = max(STEP_SIGMAS * noise, STEP_CHANGES * stats.MAD_TO_SD * float(np.median(np.abs(rise))), least_w)
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(inner, SIDE), axis=1)
     recent = np.array([np.ptp(smooth[max(i - SETTLING_CELLS, 0) : i + SIDE + 2]) for i in range(size)])
     limit = np.maximum.reduce([np.full(size, least_w), np.abs(own), SETTLING_SHARE * recent])

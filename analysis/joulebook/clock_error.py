@@ -13,47 +13,6 @@ import polars as pl
 from joulebook import totals
 from joulebook.energy_sum import Energy, floored
 
-COUNTED = 4
-"""Steps of a counter over which its power is taken: the stamps of single ones are too coarse for it."""
-
-
-def counted(power: pl.DataFrame, *, every: int = COUNTED) -> pl.DataFrame:
-    """Return readings with the power that counters tell, where they tell no power; others as they are.
-
-    Parameters
-    ----------
-    power
-        ``device, ts_utc, power_w`` [W] and, perhaps, ``energy_counter_j`` [J].
-    every
-        Steps of the counter over which its power is taken.
-
-    Returns
-    -------
-    polars.DataFrame
-        ``device, ts_utc, power_w`` and ``host`` where there is one: of counters, means between every few of their steps.
-
-    Examples
-    --------
-    >>> from datetime import timezone
-    >>> t = [datetime(2026, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=s) for s in range(41)]
-    >>> frame = pl.DataFrame({"device": "node", "ts_utc": t, "energy_counter_j": [3600.0 * (s // 5) for s in range(41)]})
-    >>> counted(frame)["power_w"].to_list()
-    [720.0]
-    """
-    known = [c for c in ("host", "device", "ts_utc") if c in power.columns]
-    if "energy_counter_j" not in power.columns:
-        return power
-    if "power_w" in power.columns and power["power_w"].null_count() < power.height:
-        return power
-    by = [c for c in known if c != "ts_utc"]
-    rows = power.drop_nulls("energy_counter_j").sort(*by, "ts_utc")
-    steps = rows.filter(pl.col("energy_counter_j").diff().over(by) > 0)
-    some = steps.filter(pl.int_range(pl.len()).over(by) % every == 0)
-    lasted_s = pl.col("ts_utc").diff().over(by).dt.total_microseconds() / 1e6
-    middle = pl.col("ts_utc") - (pl.col("ts_utc").diff().over(by) / 2)
-    watts = pl.col("energy_counter_j").diff().over(by) / lasted_s
-    return some.select(*by, ts_utc=middle, power_w=watts).drop_nulls("power_w").filter(pl.col("power_w") >= 0)
-
 
 def shift_j(power: pl.DataFrame, *, start_utc: datetime, end_utc: datetime, half_s: float) -> float:
     """Return by how much the energy of a window changes when its clock is off by ``half_s``.

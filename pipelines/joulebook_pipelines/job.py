@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from joulebook_pipelines.config_study import Study
-from joulebook_pipelines.run import Result, Told, analyse
+from joulebook_pipelines.filling import Result, Told
+from joulebook_pipelines.run import analyse
 from joulebook_pipelines.store import Store, open_store
 
 if TYPE_CHECKING:

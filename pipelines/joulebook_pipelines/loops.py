@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from joulebook import synthetic_studies
-from joulebook_pipelines import config, run
+from joulebook_pipelines import config, filling, run
 from joulebook_pipelines.logs import plain
 
 
@@ -26,7 +26,7 @@ def compile_all() -> None:
         large.mkdir()
         (large / "gpu.csv").write_text(_large_log(), encoding="utf-8")
         (large / config.STUDY_FILE).write_text('[study]\ntimezone = "UTC"\n', encoding="utf-8")
-        run.fill(config.load(large), large / "out")
+        filling.fill(config.load(large), large / "out")
 
 
 def _large_log() -> str:

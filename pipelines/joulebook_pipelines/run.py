@@ -17,8 +17,6 @@ from joulebook_pipelines.filling import Result, Told, fill
 from joulebook_pipelines.stages.context import MOST_KEPT_BYTES, Context
 from joulebook_pipelines.store import Store, open_store
 
-__all__ = ["Result", "Told", "analyse", "code_digest", "fill"]
-
 
 def analyse(study: Study, out: Path, told: Told | None = None) -> Result:
     """Ingest, then run every stage whose inputs changed since it last ran."""

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from joulebook import clock_error
+from joulebook import clock_error, counter_power
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -40,13 +40,12 @@ def test_a_counter_tells_the_power_that_a_wrong_clock_moves():
     """A register of 1 kJ under 100 W, then 400 W: 10 s a step, then 2.5 s."""
     at = [*range(0, 200), *range(200, 401)]
     drawn = [100.0 * min(s, 200) + 400.0 * max(s - 200, 0) for s in at]
+    nothing = pl.lit(None, pl.Float64).alias("power_w")
     register = pl.DataFrame(
         {"device": "node", "ts_utc": [_at(s) for s in at], "energy_counter_j": [1000.0 * (j // 1000) for j in drawn]}
     )
-    power = clock_error.counted(register)
+    power = counter_power.with_power(register.with_columns(nothing))
     moved_j = clock_error.shift_j(power, start_utc=_at(100), end_utc=_at(300), half_s=30.0)
     assert moved_j == pytest.approx(30.0 * 300.0, rel=0.1)
-    least, most = clock_error.anywhere_j(clock_error.counted(register, every=1), length_s=100.0)
+    least, most = clock_error.anywhere_j(power, length_s=100.0)
     assert (least, most) == pytest.approx((10_000.0, 40_000.0), rel=0.05)  # of whole seconds a step lasts two or three
-    powered = register.with_columns(power_w=pl.lit(100.0))
-    assert clock_error.counted(powered).equals(powered)

@@ -19,11 +19,11 @@ RENDERING_S = 20.0
 
 RUN = """
 import sys, time, pathlib
-from joulebook_pipelines import config, job, run
+from joulebook_pipelines import config, filling, job
 out, stages, began = {}, [], time.perf_counter()
 step = lambda text: stages.append((text, time.perf_counter() - began))
 study = config.load(pathlib.Path(sys.argv[1]))
-job.run(study, pathlib.Path(sys.argv[2]), run.Told(step=step))
+job.run(study, pathlib.Path(sys.argv[2]), filling.Told(step=step))
 out["seconds"] = time.perf_counter() - began
 at = dict(reversed(stages))
 names = [t for t, _ in stages]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from joulebook.findings import Severity
-from joulebook_pipelines import config, run
+from joulebook_pipelines import config, filling, run
 from joulebook_pipelines.ingest import SourceFile, ingest
 from joulebook_pipelines.logs.contract import Options
 from joulebook_pipelines.store import open_store
@@ -32,7 +32,7 @@ def test_a_store_that_another_version_made_is_made_again(gpu_log, study_folder, 
     out.mkdir()
     with duckdb.connect(str(out / "study.duckdb")) as old:
         old.execute("create table reading_rows (source_id integer, line bigint, device varchar, ts_utc timestamptz)")
-    (outcome,) = run.fill(config.load(folder), out, run.Told(step=said.append)).outcomes
+    (outcome,) = filling.fill(config.load(folder), out, filling.Told(step=said.append)).outcomes
     assert (outcome.status, outcome.readings) == ("read", len(HOUR))
     assert said == ["reading all logs again: another version made the store"]
 
@@ -242,7 +242,7 @@ def test_a_path_outside_of_the_folder_is_harmless(gpu_log, study_folder, tmp_pat
     (tmp_path / "else where's.csv").write_text(gpu_log(HOUR))
     toml = '[study]\ntimezone = "UTC"\n[[source]]\npath = "../else where\'s.csv"\n'
     folder = study_folder({}, toml)
-    result = run.fill(config.load(folder), tmp_path / "out")
+    result = filling.fill(config.load(folder), tmp_path / "out")
     assert Path(result.outcomes[0].name).name == "else where's.csv"
     assert result.outcomes[0].readings == len(HOUR)
 

@@ -12,7 +12,7 @@ import pytest
 
 from joulebook_pipelines import config, open_store, run
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.run import fill
+from joulebook_pipelines.filling import Told, fill
 from joulebook_pipelines.stages import clocks, runs
 from joulebook_pipelines.stages.context import Context
 
@@ -44,7 +44,7 @@ def written(folder: Path, meter_ahead_s: int) -> list[float]:
 def test_a_meter_on_a_shared_clock_is_tried(tmp_path: Path, meter_ahead_s: int, told: bool) -> None:
     written(tmp_path, meter_ahead_s)
     study = config.load(tmp_path, adapters=[a.name for a in ADAPTERS])
-    filled = fill(study, tmp_path / "out", run.Told())
+    filled = fill(study, tmp_path / "out", Told())
     with open_store(filled.store, read_only=False) as store:
         context = Context(store, study)
         runs.STAGE.work(context)

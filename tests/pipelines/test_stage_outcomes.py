@@ -11,7 +11,7 @@ import pytest
 from joulebook import align
 from joulebook_pipelines import config, run
 from joulebook_pipelines.stages import clocks, phases, runs
-from joulebook_pipelines.stages.context import Numbers
+from joulebook_pipelines.stages.numbers import Numbers
 from joulebook_pipelines.store import open_store
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"

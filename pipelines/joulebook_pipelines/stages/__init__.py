@@ -18,7 +18,8 @@ from joulebook_pipelines.stages import (
     stored,
     waste,
 )
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import Context, Run, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 
 STAGES: tuple[Stage, ...] = (
     runs.STAGE,

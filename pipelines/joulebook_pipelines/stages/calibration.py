@@ -7,7 +7,8 @@ import polars as pl
 from joulebook import calibrate, calibrate_checks, calibrate_points, calibration_tables, schema, segments, ticks, totals
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines.stages import boards, stored
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import Context, Run, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 
 READINGS = ("board", "package", "components")
 """Scopes of software readings that are worth calibrating against what is wider."""

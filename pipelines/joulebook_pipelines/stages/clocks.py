@@ -13,7 +13,8 @@ from joulebook import align, schema, ticks
 from joulebook.align import Alignment
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.stages.context import Context, Numbers, Stage, side_by_side
+from joulebook_pipelines.stages.context import Context, Stage, side_by_side
+from joulebook_pipelines.stages.numbers import Numbers
 
 ASKED = ("ipmitool", "freeipmi", "redfish")
 """Readers of controllers that are asked for their last value: it may be as old as the time since they were asked last."""

@@ -10,7 +10,8 @@ import polars as pl
 from joulebook import campaign, confounds, cut_short, decomposition, schema, sweep, sweet_spot
 from joulebook.findings import Finding
 from joulebook_pipelines.config_schema import Campaign, Sweep
-from joulebook_pipelines.stages.context import Context, Numbers, Stage
+from joulebook_pipelines.stages.context import Context, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 
 OBJECTIVES = ("energy_to_target_j", "energy_per_token_j", "time_to_target_s", "time_per_token_s")
 """What a sweep is judged by, as far as its runs say enough."""

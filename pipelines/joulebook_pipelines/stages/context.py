@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import polars as pl
 
 from joulebook import clock_maps, counter_power, rules, schema, totals
-from joulebook.findings import Estimate, Finding
+from joulebook.findings import Estimate
 from joulebook_pipelines.config_study import Study
 from joulebook_pipelines.stages import counter_ranges
+from joulebook_pipelines.stages.numbers import Numbers
 from joulebook_pipelines.store import Store
 
 WHOLE_LOG = "whole log"
@@ -55,51 +56,6 @@ class Run:
         return (self.end_utc - self.start_utc).total_seconds()
 
 
-@dataclass
-class Numbers:
-    """Rows of ``results``, ``uncertainties`` and ``findings`` that a stage has made so far."""
-
-    results: list[dict[str, object]] = field(default_factory=list)
-    parts: list[dict[str, object]] = field(default_factory=list)
-    findings: list[tuple[str, Finding]] = field(default_factory=list)
-
-    def add(
-        self,
-        run_id: str,
-        scope: str,
-        metric: str,
-        estimate: Estimate,
-        *,
-        device: str = "",
-        phase: str = "",
-        coverage_ratio: float | None = None,
-    ) -> None:
-        """Add one number."""
-        self.results.append({
-            "run_id": run_id, "scope": scope, "device": device, "phase": phase, "metric": metric, "value": estimate.value,
-            "lo": estimate.lo, "hi": estimate.hi, "n": estimate.n, "coverage_ratio": coverage_ratio, "method": estimate.method,
-            "reason": estimate.reason,
-        })  # fmt: skip
-
-    def part(self, run_id: str, scope: str, device: str, metric: str, part: str, lo: float, hi: float) -> None:
-        """Add a named part of a number's uncertainty."""
-        self.parts.append({
-            "run_id": run_id, "scope": scope, "device": device, "metric": metric, "part": part, "lo": lo, "hi": hi,
-        })  # fmt: skip
-
-    def find(self, run_id: str, findings: Iterable[Finding]) -> None:
-        """Add findings about a run, or about the study where ``run_id`` is empty."""
-        self.findings += [(run_id, f) for f in findings]
-
-    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the rows of ``results`` and of ``uncertainties``."""
-        frames = []
-        for name, rows in (("results", self.results), ("uncertainties", self.parts)):
-            columns = {c: t for c, t in schema.table(name).schema.items() if c != "stage"}
-            frames.append(pl.DataFrame(rows, schema=columns))
-        return frames[0], frames[1]
-
-
 @dataclass(frozen=True)
 class Context:
     """What a stage may use: the store, open for writing, and the study's configuration."""
@@ -108,6 +64,7 @@ class Context:
     study: Study
     _kept: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _within: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _means: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _failed: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _sizes: dict[bool, int] = field(default_factory=dict, repr=False, compare=False)
     _scopes: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
@@ -141,8 +98,16 @@ class Context:
 
     def spoken(self, run: Run, scope: str, *, margin: bool = False) -> pl.DataFrame:
         """Return the readings that tell a power, or that end a span of which a counter tells the mean."""
-        counted = self._counted(self.power(run, scope, margin=True))
-        return totals.told(counted if margin else totals.between(counted, run.start_utc, run.end_utc))
+        power = self.power(run, scope, margin=margin)
+        if power["energy_counter_j"].null_count() == power.height or not power["power_w"].null_count():
+            return totals.told(power)
+        place = (run.run_id, scope)
+        counted = self._means.get(place)
+        if counted is None:
+            counted = totals.told(self._counted(self.power(run, scope, margin=True)))
+            if place in self._kept:
+                self._means[place] = counted
+        return counted if margin else totals.between(counted, run.start_utc, run.end_utc)
 
     def whole(self, scope: str, host: str | None = None) -> pl.DataFrame:
         """Return power and utilisation of a scope over the whole study, where a power is known, of one host or of all."""

@@ -13,7 +13,8 @@ import polars as pl
 from joulebook import clock_error, energy, mirrors, rules
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages import counter_ranges
-from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Numbers, Run, Stage, side_by_side
+from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Run, Stage, side_by_side
+from joulebook_pipelines.stages.numbers import Numbers
 
 MOST_PARTS = 32
 """Parts of other readings that get a number of their own; a rack of sensors would bury the others."""
@@ -163,10 +164,7 @@ def _with_clock_error(
     lost = run.origin != WHOLE_LOG and context.store.clock_refused(sorted(clocks))
     if not half_s and not lost:
         return result
-    if lost:
-        power = _of_run(context.whole(scope), run, channels)
-    else:
-        power = clock_error.counted(power)
+    power = _of_run(context.whole(scope), run, channels) if lost else context.spoken(run, scope, margin=True)
     moved = [_moved_j(power, run, row, None if lost else half_s) for row in result.frame.iter_rows(named=True)]
     return clock_error.widened(result, moved, length_s=run.duration_s)
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from joulebook import baseline, baseline_windows, beside_boards, clock_maps, idle_marginal, schema, totals
 from joulebook.findings import Estimate, Finding
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
+from joulebook_pipelines.stages.context import Context, Run, Stage, side_by_side
+from joulebook_pipelines.stages.numbers import Numbers
 
 LEAST_READINGS = 20
 
@@ -93,7 +94,7 @@ def _beside(context: Context, run: Run, scope: str) -> beside_boards.Beside:
     """Return what came and went beside the boards of a run, where a scope holds them and both were measured."""
     if scope not in WITH_BOARDS or "board" not in context.scopes(run.run_id):
         return beside_boards.NOTHING
-    machine, boards = context.power(run, scope), context.power(run, "board")
+    machine, boards = context.spoken(run, scope), context.spoken(run, "board")
     return beside_boards.find(machine, boards, start_utc=run.start_utc, end_utc=run.end_utc)
 
 

@@ -10,7 +10,8 @@ import polars as pl
 
 from joulebook import boundaries, convergence, drivers, efficiency, energy, intervals, schema, sharing, totals
 from joulebook.findings import Finding
-from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage, side_by_side
+from joulebook_pipelines.stages.context import MARGIN_S, Context, Run, Stage, side_by_side
+from joulebook_pipelines.stages.numbers import Numbers
 
 DRIVERS = ("utilization_ratio", "memory_utilization_ratio", "temperature_c", "sm_clock_hz", "power_limit_w")
 """Quantities beside power that its variance may go with: load, memory traffic, temperature, clocks, caps."""

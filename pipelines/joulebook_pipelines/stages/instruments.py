@@ -7,8 +7,9 @@ import polars as pl
 from joulebook import instrument_parts, instruments, schema
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import Context, Run, Stage
 from joulebook_pipelines.stages.instrument_facts import InstrumentFacts
+from joulebook_pipelines.stages.numbers import Numbers
 
 HALF_INSIDE = 0.5
 """Share of its own length, or of the run's, that some reading of a channel must have inside of the run."""

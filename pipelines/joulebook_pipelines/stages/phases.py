@@ -10,7 +10,8 @@ import polars as pl
 from joulebook import boundaries, phases, totals
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages import shape
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import Context, Run, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 
 SAME_TELLING_S = 5.0
 """Two logs that put one phase so close together tell of one interval; the first is believed [s]."""

@@ -7,7 +7,8 @@ import polars as pl
 from joulebook import energy, reconcile
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages import boards
-from joulebook_pipelines.stages.context import MARGIN_S, Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import MARGIN_S, Context, Run, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 
 SCHEMA = {"scope": pl.String, "source": pl.String, "energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64}
 

@@ -9,7 +9,8 @@ import polars as pl
 from joulebook import duplicates, outside, schema
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
-from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Numbers, Stage
+from joulebook_pipelines.stages.context import WHOLE_LOG, Context, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 from joulebook_pipelines.store import Store
 
 ORIGINS = ("training log", "benchmark log", "run table", "tracker")

@@ -9,7 +9,8 @@ import polars as pl
 from joulebook import boundaries, carbon, efficiency, energy, estimates, power_shares, schema
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines import curves
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import Context, Run, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 
 SHIFTS_H = 12
 """Other starts are tried this many hours before and after the real one."""

@@ -11,7 +11,8 @@ import polars as pl
 from joulebook import baseline, schema, segments, totals, variability, warmup
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook_pipelines.stages import shape
-from joulebook_pipelines.stages.context import THREADS, Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import THREADS, Context, Run, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 from joulebook_pipelines.stages.shape import LEAST_READINGS
 
 MOST_DEVICES = 16

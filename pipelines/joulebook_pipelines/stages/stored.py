@@ -9,7 +9,8 @@ from joulebook import calibrate, calibration_record
 from joulebook.findings import Estimate
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_schema import Calibration
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage
+from joulebook_pipelines.stages.context import Context, Run, Stage
+from joulebook_pipelines.stages.numbers import Numbers
 
 
 def _work(context: Context) -> Numbers:

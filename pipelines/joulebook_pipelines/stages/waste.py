@@ -12,7 +12,8 @@ import polars as pl
 from joulebook import boundaries, checkpoints, estimates, stalls, totals, waste
 from joulebook.findings import Estimate, Finding
 from joulebook_pipelines.stages import shape
-from joulebook_pipelines.stages.context import Context, Numbers, Run, Stage, side_by_side
+from joulebook_pipelines.stages.context import Context, Run, Stage, side_by_side
+from joulebook_pipelines.stages.numbers import Numbers
 
 WAITING = ("data_wait", "stall")
 """Phases in which a job waits."""

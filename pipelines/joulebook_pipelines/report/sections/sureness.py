@@ -53,7 +53,7 @@ def brief(source: Source) -> Inline:
     ratios = [abs(worst[end] / worst["value"] - 1.0) for end in ("lo", "hi")]
     if max(ratios) < NEGLIGIBLE:
         text = "{} better than {}, as it was counted; readings cover {} of the time.{}"
-        return Markup(text).format(lead, f"{NEGLIGIBLE:.3%}".replace("%", " %"), copyable(covered), tail)
+        return Markup(text).format(lead, f"{shown.exact(100 * NEGLIGIBLE).text} %", copyable(covered), tail)
     down, up = (shown.width(ratio, unit=_PERCENT) for ratio in ratios)
     even = cell(source, worst).half
     share = Markup("± {}").format(copyable(up)) if even else Markup("−{} +{}").format(copyable(down), copyable(up))
