@@ -69,11 +69,16 @@ def _rivals(case: Case, parts: tuple[Part, ...]) -> tuple[Finding, ...]:
     names = ", ".join(p.name for p, open_ in zip(parts, far.tolist(), strict=True) if open_)
     return (Finding(
         "phase-sensor-open", Severity.WARNING, names,
-        f"Sensors with a window of {told['window_s'][0]:.3g} to {told['window_s'][1]:.3g} s, a lag of {told['lag_s'][0]:.2g} "
-        f"to {told['lag_s'][1]:.2g} s and a clock error of {told['shift_s'][0]:+.2f} to {told['shift_s'][1]:+.2f} s explain "
-        "these readings alike, with other powers: intervals hold what each makes of a phase. Sample at a pace that is no "
-        "multiple of the step, or faster.", {key: list(span) for key, span in told.items()},
+        f"Sensors that average over {_range(told['window_s'], '.3g')}, lag by {_range(told['lag_s'], '.2g')} and whose clock is off by "
+        f"{_range(told['shift_s'], '+.2f')} explain these readings alike, with other powers: intervals hold what each makes of a phase. "
+        "Sample at a pace that is no multiple of the step, or faster.", {key: list(span) for key, span in told.items()},
     ),)  # fmt: skip
+
+
+def _range(ends: tuple[float, float], digits: str) -> str:
+    """Return seconds in words: one number where both ends read alike."""
+    low, high = (f"{end:{digits}}" for end in ends)
+    return f"{low} s" if low == high else f"{low} to {high} s"
 
 
 def _sensor(case: Case, fit: Fit, *, declared: bool) -> tuple[Finding, ...]:
