@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import sections, stamps, table
+from joulebook_pipelines.logs import damage, sections, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -46,9 +46,7 @@ def _read(
 ) -> tuple[Part, int | None]:
     lines = sections.lines_of(block).filter(pl.col("raw").str.strip_chars() != _END)
     whole = pl.col("raw").str.contains(_START.pattern) & pl.col("raw").str.contains(r"\}\s*$")
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("not-a-record"))
-    rejects = [table.whole_lines(lines.filter(~whole), rule)]
+    rejects = [damage.odd_lines(block, lines.filter(~whole), "not-a-record")]
     raw = lines.filter(whole).with_columns(
         date=pl.col("raw").str.extract(_START.pattern, 1),
         **{name: pl.col("raw").str.extract(_NUMBER.format(name), 1) for name in _PLACES},

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import one_interval, rapl, rows, stamps, table
+from joulebook_pipelines.logs import damage, one_interval, rapl, rows, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -58,9 +58,7 @@ class _Reader:
 
     def read(self, block: Block) -> Part:
         split = table.split(block, self._names, ";", quoted=b'"' in block.data)
-        last = block.first_line + block.count - 1 if not block.terminated else -1
-        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-        rejects = [table.whole_lines(split.odd, rule)]
+        rejects = [damage.odd_lines(block, split.odd, "wrong-number-of-fields")]
         raw = split.frame.filter(pl.col("c0").str.contains(_ENERGY))
         raw = raw.with_columns(domain=pl.col(self._late).str.extract(r"domain=([\w-]+)"))
         raw, fresh = self._named(raw)

@@ -80,8 +80,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 def _taken_apart(block: Block, pattern: str) -> pl.DataFrame:
     """Return the lines of a block with what they hold: stamp, what an energy is about, energy, power, sum, device."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
+    lines = block.filled("text")
     text = pl.col("text")
     lines = lines.with_columns(
         stamp=text.str.extract(pattern, 1), about=text.str.extract(_ENERGY, 1), energy=text.str.extract(_ENERGY, 2),

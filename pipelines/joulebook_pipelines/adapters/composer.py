@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import sections, stamps, table, work
+from joulebook_pipelines.logs import damage, sections, stamps, table, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
 _STAMP = rf"({stamps.ISO})"
@@ -31,7 +31,7 @@ def _parse(log: Log) -> Iterator[Part]:
     for block in log.blocks():
         lines = sections.lines_of(block)
         if not block.terminated and lines.height > 1:
-            cut.append(table.whole_lines(lines.tail(1), "last-line-cut"))
+            cut.append(table.whole_lines(lines.tail(1), damage.CUT))
             lines = lines.head(lines.height - 1)
         frames.append(lines.filter(pl.col("raw").str.contains(_BATCH) | pl.col("raw").str.contains(_VALUE)))
         yield Part(lines=block.count)

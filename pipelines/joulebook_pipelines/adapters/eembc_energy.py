@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import entries, relative, table, work
+from joulebook_pipelines.logs import damage, entries, relative, table, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamps import StampForm
 
@@ -36,9 +36,8 @@ def _parse(log: Log) -> Iterator[Part]:
     for block in log.blocks():
         lines = _under_windows(block, window)
         window = tuple(lines.select("window", "at", "length").row(-1)) if lines.height else window
-        last = block.first_line + block.count - 1 if not block.terminated else -1
-        cut = lines.filter(pl.col("line") == last)
-        mine = lines.filter(pl.col("line") != last)
+        last = pl.col("line") == block.cut_line
+        cut, mine = lines.filter(last), lines.filter(~last)
         frames = [
             _cells(mine, pattern, quantity, header).with_columns(device=pl.lit(device))
             for pattern, quantity, header in ((_ENERGY, "energy_j", "Energy"), (_POWER, "reported_power_w", "Power"))
@@ -57,7 +56,7 @@ def _parse(log: Log) -> Iterator[Part]:
         )
         readings = readings.join(known, on="line", how="left").join(spans, on="row", how="left")
         odd = [
-            table.whole_lines(cut.select("line", "raw"), "last-line-cut"),
+            table.whole_lines(cut.select("line", "raw"), damage.CUT),
             table.whole_lines(_foreign(mine), "foreign-line"),
         ]
         channels = (Channel(device, scope, kind="energy"),) if readings.height and not told else ()
@@ -78,8 +77,7 @@ def _clock(log: Log) -> relative.Stamping:
 
 def _under_windows(block: Block, window: tuple[str | None, ...]) -> pl.DataFrame:
     """Return the lines of a block with the window that they are about."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
+    lines = block.filled()
     return lines.with_columns(
         pl.col("raw").str.extract(_WINDOW, i).forward_fill().fill_null(pl.lit(window[i - 1], pl.String)).alias(n)
         for i, n in enumerate(("window", "at", "length"), 1)

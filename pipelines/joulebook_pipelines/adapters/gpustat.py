@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import entries, stamps, table
+from joulebook_pipelines.logs import damage, entries, stamps
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import printed
 
@@ -40,8 +40,6 @@ def _parse(log: Log) -> Iterator[Part]:
         lines = _under_marks(block, mark)
         mark = lines["mark"][-1] if lines.height else mark
         odd = lines.filter(~pl.col("own") & pl.col("card").is_null())
-        last = block.first_line + block.count - 1 if not block.terminated else -1
-        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("foreign-line"))
         cards = lines.filter(pl.col("card").is_not_null() & ~pl.col("own"))
         utc = clock.to_utc(cards.select(printed(pl.col("mark")).alias("ts_utc")).to_series())
         cards = cards.with_columns(
@@ -61,16 +59,14 @@ def _parse(log: Log) -> Iterator[Part]:
         fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in told]
         told |= set(fresh)
         yield Part(
-            block.count, readings, pl.concat([table.whole_lines(odd.select("line", raw="text"), rule), rejects]),
+            block.count, readings, pl.concat([damage.odd_lines(block, odd.select("line", raw="text"), "foreign-line"), rejects]),
             channels=tuple(Channel(d, "board", model=models.get(d) or "", window_s=log.options.window_s) for d in fresh),
         )  # fmt: skip
 
 
 def _under_marks(block: Block, mark: str | None) -> pl.DataFrame:
     """Return the lines of a block with the stamp above them and the number of the card that they are about."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "text": block.lines})
-    lines = lines.filter(pl.col("text").str.strip_chars() != "")
+    lines = block.filled("text")
     lines = lines.with_columns(mark=pl.col("text").str.extract(_STAMP, 1), card=pl.col("text").str.extract(_CARD, 1))
     own = pl.col("mark").is_not_null()
     return lines.with_columns(pl.col("mark").forward_fill().fill_null(pl.lit(mark, pl.String)), own=own)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import entries, hwmon_names, stamp_lines, table, untimed
+from joulebook_pipelines.logs import damage, entries, hwmon_names, stamp_lines, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import StampLines
 
@@ -101,7 +101,7 @@ def _read(block: Block | None, rounds: _Rounds, log: Log) -> Part:
     counters = set(told.filter(pl.col("quantity") == "energy_counter_j")["device"])
     return Part(
         block.count if block is not None else 0, readings,
-        pl.concat([table.whole_lines(odd.select("line", "rest", raw="text"), rule), table.whole_lines(stump, "last-line-cut"), rejects]),
+        pl.concat([table.whole_lines(odd.select("line", "rest", raw="text"), rule), table.whole_lines(stump, damage.CUT), rejects]),
         channels=tuple(Channel(d, rounds.scopes[d], kind="counter" if d in counters else "instant") for d in fresh),
     )  # fmt: skip
 
@@ -110,9 +110,8 @@ def _understood(block: Block | None, rounds: _Rounds) -> pl.DataFrame:
     """Return lines with the collector's stamp, the chip and the label above them, and what they say."""
     lines = pl.DataFrame(schema={"line": pl.Int64, "text": pl.String})
     if block is not None:
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
-        rounds.cut = -1 if block.terminated else block.first_line + block.count - 1
+        lines = block.filled("text")
+        rounds.cut = block.cut_line
     lines = lines if rounds.waiting is None else pl.concat([rounds.waiting, lines])
     rounds.waiting = None
     clock = rounds.clock if isinstance(rounds.clock, StampLines) else None

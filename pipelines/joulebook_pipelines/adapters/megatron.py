@@ -56,8 +56,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 def _split(block: Block, *, timed: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the things of each iteration as text, and rejects of iteration lines that are cut."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines})
+    lines = block.numbered()
     lines = lines.filter(
         pl.col("raw").str.contains(r"\biteration\s+\d+\s*/") & ~pl.col("raw").str.contains("validation loss")
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from joulebook_pipelines.logs import entries, step_names, table, work
+from joulebook_pipelines.logs import damage, entries, step_names, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamps import StampForm
 
@@ -77,17 +77,15 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _split(block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
+    lines = block.filled()
     lines = lines.with_columns(
         pl.col("raw").str.extract(_LINE, i).alias(n) for i, n in enumerate(("end_utc", "value", "step"), 1)
     )
-    last = block.first_line + block.count - 1 if not block.terminated else -1
     whole = pl.col("end_utc").is_not_null()
     # The store ends every line, so a number without one may be half of itself.
-    good = whole & (pl.col("line") != last)
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-    return lines.filter(good), table.whole_lines(lines.filter(~good).select("line", "raw"), rule)
+    good = whole & (pl.col("line") != block.cut_line)
+    odd = lines.filter(~good).select("line", "raw")
+    return lines.filter(good), damage.odd_lines(block, odd, "wrong-number-of-fields")
 
 
 ADAPTER = Adapter(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import mllog, table
+from joulebook_pipelines.logs import damage, mllog, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -73,9 +73,7 @@ def _read(block: Block, channel: Channel) -> Part:
     raw = found.filter(pl.col("key") == "power_reading").with_columns(
         mllog.stamp(pl.col("time_ms")).alias("ts_utc"), device=pl.lit(channel.device), value=pl.col("value").fill_null("null"),
     )  # fmt: skip
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("damaged-event"))
-    rejects = [table.whole_lines(odd, rule)]
+    rejects = [damage.odd_lines(block, odd, "damaged-event")]
     lost = raw.filter(pl.col("ts_utc").is_null())
     if lost.height:
         stamp = Field("time_ms", "time_ms", "ts_utc")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import mllog, stamps, table
+from joulebook_pipelines.logs import damage, mllog, stamps
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "benchmark log"
@@ -41,9 +41,7 @@ def _parse(log: Log) -> Iterator[Part]:
         found, odd = mllog.events(block)
         mine = found.filter(pl.col("key").is_in(_KEPT)).drop("raw")
         kept.append(mine)
-        last = block.first_line + block.count - 1 if not block.terminated else -1
-        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("damaged-event"))
-        yield Part(lines=block.count, rejects=table.whole_lines(odd, rule))
+        yield Part(lines=block.count, rejects=damage.odd_lines(block, odd, "damaged-event"))
     events = pl.concat(kept)
     keys = set(events["key"])
     if {"power_begin", "power_end"} <= keys:

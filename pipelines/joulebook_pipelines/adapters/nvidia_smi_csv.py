@@ -13,6 +13,7 @@ from joulebook import rules
 from joulebook_pipelines.logs import (
     boards,
     cells,
+    damage,
     dialect,
     nvidia_cards,
     nvidia_doubts,
@@ -88,9 +89,6 @@ class _Reader:
             raw, self.carried = pl.concat([self.carried, raw]), None
         if raw.is_empty():
             return Part(lines=block.count, rejects=rejects)
-        if not block.terminated:
-            raw, cut = self._cut_last(raw)
-            rejects = pl.concat([rejects, cut])
         naive = raw.select(stamps.parse(pl.col(self.layout.time), self.form).alias("ts_utc")).to_series()
         raw = raw.with_columns(self.clock.to_utc(naive).alias("ts_utc"))
         all_fields = (*self.layout.fields, *self.layout.others)
@@ -108,35 +106,17 @@ class _Reader:
 
     def _raw(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the text cells of the block, and rejects of damage and foreign lines."""
-        damage: list[pl.DataFrame] = []
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            damage.append(nul)
-        raw = table.split(block, self.layout.names, ",", quoted=b'"' in block.data)
-        frame, odd = raw.frame, raw.odd
+        block, nul = damage.without_nul(block)
+        split = table.split(block, self.layout.names, ",", quoted=b'"' in block.data)
+        frame, odd = split.frame, split.odd
         if b"timestamp" in block.data:
             header = pl.col(self.layout.time).str.strip_chars(' "').str.to_lowercase() == "timestamp"
             frame = frame.filter(~header)
             odd = odd.filter(~pl.col("raw").str.strip_chars(' "').str.to_lowercase().str.starts_with("timestamp"))
-        if odd.height:
-            foreign = ~pl.col("raw").str.contains(r"^\s*\"?\d{4}[/-]\d\d[/-]\d\d")
-            cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
-            rule = (
-                pl.when(cut).then(pl.lit("last-line-cut"))
-                .when(foreign).then(pl.lit("tool-message")).otherwise(pl.lit("wrong-number-of-fields"))
-            )  # fmt: skip
-            damage.append(table.whole_lines(odd, rule))
-        return frame, pl.concat(damage) if damage else table.no_rejects()
-
-    def _cut_last(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Take out a last line without end whose last cell is shorter than any other: a stump, not a value."""
-        last_column, last = self.layout.names[-1], raw.tail(1)
-        stump = len((last[last_column][0] or "").strip())
-        others = raw.head(raw.height - 1)[last_column].str.strip_chars().str.len_chars()
-        if others.is_empty() or stump >= int(str(others.min() or 0)):
-            return raw, table.no_rejects()
-        line = last.select("line", raw=pl.concat_str(self.layout.names, separator=","))
-        return raw.head(raw.height - 1), table.whole_lines(line, "last-line-cut")
+        frame, cut = damage.cut_last(block, frame, self.layout.names, ",")
+        row = pl.col("raw").str.contains(r"^\s*\"?\d{4}[/-]\d\d[/-]\d\d")
+        rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("tool-message"))
+        return frame, pl.concat([nul, damage.odd_lines(block, odd, rule), cut])
 
     def _with_device(self, raw: pl.DataFrame, *, final: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
         if self.layout.key is None and len(self.log.options.devices) > 1:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import smi_report, stamps, table
+from joulebook_pipelines.logs import damage, smi_report, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _TITLE = re.compile(r"^=+\s*NVSMI LOG\s*=+\s*$")
@@ -40,14 +40,12 @@ class _Reader:
         rejects, lines, count = [table.no_rejects()], self._waiting, 0
         if block is not None:
             count = block.count
-            if b"\x00" in block.data:
-                block, nul = table.without_nul(block)
-                rejects.append(nul)
-            numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-            fresh = pl.DataFrame({"line": numbers, "text": block.lines})
+            block, nul = damage.without_nul(block)
+            rejects.append(nul)
+            fresh = block.numbered("text")
             if not block.terminated and fresh.height:
                 last = fresh.tail(1).rename({"text": "raw"})
-                rejects.append(table.whole_lines(last, "last-line-cut"))
+                rejects.append(table.whole_lines(last, damage.CUT))
                 fresh = fresh.head(fresh.height - 1)
             lines = fresh if lines is None else pl.concat([lines, fresh])
         if lines is None or lines.is_empty():

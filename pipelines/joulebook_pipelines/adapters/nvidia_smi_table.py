@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import boards, nvidia_query, stamps, table
+from joulebook_pipelines.logs import boards, damage, nvidia_query, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -53,13 +53,11 @@ class _Reader:
         rejects, lines, count = [table.no_rejects()], self.waiting, 0
         if block is not None:
             count = block.count
-            if b"\x00" in block.data:
-                block, nul = table.without_nul(block)
-                rejects.append(nul)
-            numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-            fresh = pl.DataFrame({"line": numbers, "raw": block.lines})
+            block, nul = damage.without_nul(block)
+            rejects.append(nul)
+            fresh = block.numbered()
             if not block.terminated and not block.lines[-1].rstrip().endswith(("|", "+")):
-                rejects.append(table.whole_lines(fresh.tail(1), "last-line-cut"))
+                rejects.append(table.whole_lines(fresh.tail(1), damage.CUT))
                 fresh = fresh.head(fresh.height - 1)
             lines = fresh if lines is None else pl.concat([lines, fresh])
         if lines is None or lines.is_empty():

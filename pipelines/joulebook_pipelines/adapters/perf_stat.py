@@ -9,7 +9,7 @@ from datetime import datetime
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import one_interval, rapl, relative, sections, stamps, table
+from joulebook_pipelines.logs import damage, one_interval, rapl, relative, sections, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -106,9 +106,7 @@ class _Reader:
         groups = lines.with_columns(g=said.str.extract_groups(_EVENT)).unnest("g")
         groups = groups.rename({"1": "at", "2": "socket", "3": "value", "4": "event"})
         whole = pl.col("event").is_not_null() & (pl.lit(self._elapsed is not None) | pl.col("at").is_not_null())
-        last = block.first_line + block.count - 1 if not block.terminated else -1
-        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("damaged-line"))
-        rejects = [table.whole_lines(groups.filter(~whole).select("line", "raw"), rule)]
+        rejects = [damage.odd_lines(block, groups.filter(~whole).select("line", "raw"), "damaged-line")]
         raw, fresh = self._named(groups.filter(whole))
         raw = self._timed(raw)
         lost = raw.filter(pl.col("ts_utc").is_null())

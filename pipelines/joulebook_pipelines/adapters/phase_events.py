@@ -76,9 +76,7 @@ def _parse(log: Log) -> Iterator[Part]:
     clock = work.clock_of(log, form)
     pairs = phase_pairs.Pairs()
     for block in log.blocks():
-        numbers = range(block.first_line, block.first_line + block.count)
-        raw = pl.DataFrame({"line": numbers, "raw": block.lines}, schema={"line": pl.Int64, "raw": pl.String})
-        raw = raw.filter(pl.col("raw").str.strip_chars() != "")
+        raw = block.filled()
         if block.first_line == 1 and raw.height and not _STAMP.match(_cells(raw["raw"][0], separator)[0]):
             raw = raw.slice(1)
         cells = [_cells(line, separator) for line in raw["raw"].to_list()]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, meter_columns, phase_pairs, stamps, table, training_forms, work
+from joulebook_pipelines.logs import damage, dialect, meter_columns, phase_pairs, stamps, table, training_forms, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "text log"
@@ -76,7 +76,7 @@ def _parse(log: Log) -> Iterator[Part]:
     clock, pairs = work.clock_of(log, form), phase_pairs.Pairs()
     for block in log.blocks():
         events = [(n, line, *e) for n, line in enumerate(block.lines, block.first_line) if (e := _event(line))]
-        cut = block.first_line + block.count - 1 if not block.terminated else -1
+        cut = block.cut_line
         frame = pl.DataFrame(
             [e for e in events if e[0] != cut],
             schema={"line": pl.Int64, "raw": pl.String, "stamp": pl.String, "name": pl.String, "begins": pl.Boolean}, orient="row",
@@ -89,7 +89,7 @@ def _parse(log: Log) -> Iterator[Part]:
         lost = pl.DataFrame(
             [e[:2] for e in events if e[0] == cut], schema={"line": pl.Int64, "raw": pl.String}, orient="row"
         )
-        yield Part(lines=block.count, rejects=table.whole_lines(lost, "last-line-cut"))
+        yield Part(lines=block.count, rejects=table.whole_lines(lost, damage.CUT))
     yield pairs.part(log, ORIGIN)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import phase_log, run_json, table
+from joulebook_pipelines.logs import damage, phase_log, run_json
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 
@@ -96,9 +96,7 @@ def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFr
         rows.append((number, *(None if m is None else str(m) for m in members)))
     raw = pl.DataFrame(rows, schema={"line": pl.Int64, **dict.fromkeys(names, pl.String)}, orient="row")
     bad = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
-    cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
-    rule = pl.when(cut).then(pl.lit("last-line-cut")).otherwise(pl.lit("not-a-json-object"))
-    return raw, table.whole_lines(bad, rule)
+    return raw, damage.odd_lines(block, bad, "not-a-json-object")
 
 
 ADAPTER = Adapter(

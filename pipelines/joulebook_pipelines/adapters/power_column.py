@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import device_places, rows, table, untimed
+from joulebook_pipelines.logs import damage, device_places, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -60,21 +60,15 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _read(block: Block, field: Field, device: str, scope: str, steps: untimed.Steps) -> Part:
-    rejects = []
-    if b"\x00" in block.data:
-        block, nul = table.without_nul(block)
-        rejects.append(nul)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    raw = pl.DataFrame({"line": numbers, "c0": block.lines}).with_columns(pl.col("c0").str.strip_chars(' \t\r"'))
+    block, nul = damage.without_nul(block)
+    raw = block.numbered("c0").with_columns(pl.col("c0").str.strip_chars(' \t\r"'))
     raw = raw.filter((pl.col("c0") != "") & ~pl.col("c0").str.contains(f"(?i){_TITLE.pattern}"))
-    if not block.terminated and raw.height and raw["line"][-1] == numbers[-1]:
-        raw, cut = rows.cut_last(raw, ("c0",), ",", pl.DataFrame(schema={"line": pl.Int64}))
-        rejects.append(cut)
+    raw, cut = damage.cut_last(block, raw, ("c0",), ",")
     raw = raw.with_columns(device=pl.lit(device))
     values, bad = table.convert(raw, [field])
     values, judged = table.judge(values, raw, [field], scope or "facility")
     values = values.with_columns(steps.next(raw.height), span_s=pl.lit(steps.step_s))
-    return Part(lines=block.count, readings=table.kept(values), rejects=pl.concat([*rejects, bad, judged]))
+    return Part(lines=block.count, readings=table.kept(values), rejects=pl.concat([nul, cut, bad, judged]))
 
 
 ADAPTER = Adapter(

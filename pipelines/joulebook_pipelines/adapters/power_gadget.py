@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import cells, rapl, relative, rows, table, wide
+from joulebook_pipelines.logs import cells, damage, rapl, relative, rows, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -100,16 +100,12 @@ def _read(
 ) -> Part:
     split = table.split(block, names, ",", quoted=b'"' in block.data)
     odd = split.odd.filter(~pl.col("raw").str.contains(_TRAILER.pattern))
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = (
-        pl.when(pl.col("line") == last).then(pl.lit("last-line-cut"))
-        .when(pl.col("raw").str.contains(",", literal=True)).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("foreign-line"))
-    )  # fmt: skip
-    rejects = [table.whole_lines(odd, rule)]
+    row = pl.col("raw").str.contains(",", literal=True)
+    rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("foreign-line"))
+    rejects = [damage.odd_lines(block, odd, rule)]
     raw = split.frame.filter(pl.col(time.column).str.strip_chars(' "') != time.header)
-    if not block.terminated and raw.height:
-        raw, cut = rows.cut_last(raw, names, ",", odd)
-        rejects.append(cut)
+    raw, cut = damage.cut_last(block, raw, names, ",")
+    rejects.append(cut)
     raw = raw.with_columns(clock.utc(raw[time.column]), spans.of(raw))
     fields = [f for g in groups for f in g.fields]
     lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import device_places, dialect, meter_columns, relative, stamps, table
+from joulebook_pipelines.logs import damage, device_places, dialect, meter_columns, relative, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import printed
 from joulebook_pipelines.logs.table import Field
@@ -84,8 +84,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _rows(block: Block, pattern: str, log: Log) -> tuple[pl.DataFrame, pl.DataFrame]:
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
+    lines = block.filled("text")
     groups = pl.col("text").str.extract_groups(_POWER).struct
     lines = lines.with_columns(
         stamp=pl.col("text").str.extract(f"({pattern})", 1), raw=pl.concat_str(groups.field("1"), groups.field("2"), separator=" "),
@@ -93,16 +92,12 @@ def _rows(block: Block, pattern: str, log: Log) -> tuple[pl.DataFrame, pl.DataFr
     )  # fmt: skip
     whole = pl.col("stamp").is_not_null() & pl.col("raw").is_not_null() & (pl.col("many") == 1)
     odd = lines.filter(~whole.fill_null(value=False))
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = (
-        pl.when(pl.col("line") == last).then(pl.lit("last-line-cut"))
-        .when(pl.col("many") > 1).then(pl.lit("several-powers")).otherwise(pl.lit("foreign-line"))
-    )  # fmt: skip
+    rule = pl.when(pl.col("many") > 1).then(pl.lit("several-powers")).otherwise(pl.lit("foreign-line"))
     scope = log.options.scope or ""
     device = log.options.device or device_places.MAIN_DEVICE.get(scope, "meter")
     named = pl.when(pl.col("card").is_not_null()).then(pl.concat_str(pl.lit("gpu:"), "card")).otherwise(pl.lit(device))
     good = lines.filter(whole).with_columns(device=named)
-    return good, table.whole_lines(odd.select("line", "many", raw="text"), rule)
+    return good, damage.odd_lines(block, odd.select("line", "many", raw="text"), rule)
 
 
 def _read(block: Block, raw: pl.DataFrame, rejects: pl.DataFrame, log: Log, told: set[str]) -> Part:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, rapl, relative, rows, stamps, table, wide
+from joulebook_pipelines.logs import cells, damage, rapl, relative, rows, stamps, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -233,9 +233,7 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
     yield Part(lines=first_row - 1)
     for block in rows.below(log.blocks(), first_row - 1):
         split = table.split(block, names, found.separator, quoted=b'"' in block.data)
-        last = block.first_line + block.count - 1 if not block.terminated else -1
-        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-        rejects = [table.whole_lines(split.odd, rule)]
+        rejects = [damage.odd_lines(block, split.odd, "wrong-number-of-fields")]
         raw = split.frame.filter(pl.col("c0").str.strip_chars() != found.headers[0])
         domains = {t: rapl.of_path(t) for t in raw[zone].unique(maintain_order=True) if t is not None}
         devices = {t: d.device for t, d in domains.items() if d}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, entries, rapl, stamp_lines, table, untimed
+from joulebook_pipelines.logs import cells, damage, entries, rapl, stamp_lines, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import StampLines
 
@@ -72,9 +72,9 @@ def _read(block: Block, dumps: _Dumps, log: Log) -> Part:
     energies = energies.with_columns(_times(energies, dumps)).with_columns(
         device=pl.col("zone").replace_strict({z: d.device for z, d in dumps.domains.items()}, return_dtype=pl.String)
     )
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    cut = energies.filter(pl.col("line") == last)
-    told = energies.filter(pl.col("line") != last).select(
+    last = pl.col("line") == block.cut_line
+    cut = energies.filter(last)
+    told = energies.filter(~last).select(
         "line", "device", "ts_utc", "raw", row=pl.col("line"), quantity=pl.lit("energy_counter_j"), header=pl.lit("energy_uj"),
         unit=pl.lit("uj"),
     )  # fmt: skip
@@ -83,7 +83,7 @@ def _read(block: Block, dumps: _Dumps, log: Log) -> Part:
     foreign = lines.filter(pl.col("what").is_null() & ~pl.col("meant") & ~pl.col("rest").str.contains(_OTHER))
     odd = [
         table.whole_lines(frame.select("line", raw="text"), rule)
-        for frame, rule in ((cut, "last-line-cut"), (strange, "no-such-domain"), (foreign, "foreign-line"))
+        for frame, rule in ((cut, damage.CUT), (strange, "no-such-domain"), (foreign, "foreign-line"))
     ]
     fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in dumps.told]
     dumps.told |= set(fresh)
@@ -97,8 +97,7 @@ def _read(block: Block, dumps: _Dumps, log: Log) -> Part:
 
 def _understood(block: Block, dumps: _Dumps) -> pl.DataFrame:
     """Return the lines of a block with the stamp above them, their zone, their file and what it holds."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
+    lines = block.filled("text")
     clock = dumps.clock if isinstance(dumps.clock, StampLines) else None
     stamp, rest, meant = (
         clock.split(pl.col("text")) if clock else (pl.lit(None, pl.String), pl.col("text"), pl.lit(value=False))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, relative, rows, sections, table, wide
+from joulebook_pipelines.logs import damage, rapl, relative, rows, sections, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -83,12 +83,8 @@ def _read(
     regular = pl.col("cells").list.len() == len(names)
     raw = cells_.filter(regular).select("line", *(pl.col("cells").list.get(i).alias(n) for i, n in enumerate(names)))
     odd = cells_.filter(~regular).select("line", "raw")
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-    rejects = [table.whole_lines(odd, rule)]
-    if not block.terminated and raw.height:
-        raw, cut = rows.cut_last(raw, names, " ", odd)
-        rejects.append(cut)
+    raw, cut = damage.cut_last(block, raw, names, " ")
+    rejects = [damage.odd_lines(block, odd, "wrong-number-of-fields"), cut]
     raw = raw.with_columns(clock.utc(raw["c0"]), span_s=pl.lit(span_s))
     lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
     if lost.height:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import rapl, stamps, table
+from joulebook_pipelines.logs import damage, rapl, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -60,9 +60,7 @@ def _read(block: Block, separator: str, titles: tuple[str, ...]) -> Part:
     frame = split.frame.filter(pl.col("c0").str.strip_chars() != titles[0])
     place = dict(zip(titles, names, strict=True))
     frame = _timed(frame, place, 1e-6 if titles == _RAPL else 1.0)
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-    rejects = [table.whole_lines(split.odd, rule)]
+    rejects = [damage.odd_lines(block, split.odd, "wrong-number-of-fields")]
     fields = _fields(frame, titles, place)
     lost = frame.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
     both = pl.concat_str(pl.col(place["timestamp"]), pl.lit(" + "), pl.col(place["duration"]), ignore_nulls=True)

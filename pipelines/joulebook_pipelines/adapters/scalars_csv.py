@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, mlflow_keys, table, work
+from joulebook_pipelines.logs import damage, dialect, mlflow_keys, table, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _TENSORBOARD = ["wall time", "step", "value"]
@@ -85,9 +85,7 @@ def _parse(log: Log) -> Iterator[Part]:
 def _split(block: Block, form: _Form) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the things of each step as text, one row a step of a block, and rejects of lines with other fields."""
     split = table.split(block, form.names, ",", quoted=b'"' in block.data)
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-    rejects = table.whole_lines(split.odd, rule)
+    rejects = damage.odd_lines(block, split.odd, "wrong-number-of-fields")
     told = {q: pl.col(c).str.strip_chars(' "') for q, c in form.places.items() if c}
     rows = split.frame.filter(pl.col("line") > 1).select("line", **told)
     if "key" not in told:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import dialect, entries, mlflow_keys, series_names, stamps, table
+from joulebook_pipelines.logs import damage, dialect, entries, mlflow_keys, series_names, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.series_names import Columns, Told
 
@@ -77,9 +77,6 @@ def _rows(section: Block, titles: list[str] | None, separator: str) -> tuple[pl.
     split = table.split(section, names, separator, quoted=b'"' in section.data)
     cell = {n: pl.col(n).fill_null("").str.strip_chars(' "\r') for n in names}
     odd = split.odd.filter(~pl.col("raw").str.starts_with("#"))
-    if not section.terminated and odd.height:
-        odd = odd.with_columns(rule=pl.when(pl.col("line") == odd["line"][-1]).then(pl.lit("last-line-cut")))
-    rule = pl.col("rule").fill_null("wrong-number-of-fields") if "rule" in odd.columns else "wrong-number-of-fields"
     frame = split.frame.filter(~pl.col("c0").fill_null("").str.starts_with("#"))
     frame = frame.filter(cell[names[what.value]] != titles[what.value])
     about = [cell[names[i]] for i in what.about]
@@ -88,7 +85,7 @@ def _rows(section: Block, titles: list[str] | None, separator: str) -> tuple[pl.
         name=_name(what, cell, names), about=pl.concat_str(about, separator=" ").str.strip_chars() if about else pl.lit(""),
         unit=cell[names[what.unit]] if what.unit is not None else pl.lit(""), raw=cell[names[what.value]],
     )  # fmt: skip
-    return told, table.whole_lines(odd, rule)
+    return told, damage.odd_lines(section, odd, "wrong-number-of-fields")
 
 
 def _name(what: Columns, cell: dict[str, pl.Expr], names: list[str]) -> pl.Expr:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, stamps, table
+from joulebook_pipelines.logs import cells, damage, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -101,10 +101,8 @@ def _energy(header: _Header) -> str:
 
 def _split(block: Block, header: _Header) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the cells that are looked at, under their titles, and rejects of lines of another form."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
+    lines = block.filled()
     lines = lines.filter((pl.col("line") > header.line) & ~pl.col("raw").str.contains(r"^-{2,}[ -]*$|^\s*JobID\b"))
-    last = block.first_line + block.count - 1 if not block.terminated else -1
     if header.separator:
         split = pl.col("raw").str.split(header.separator)
         whole = split.list.len() == len(header.titles)
@@ -113,11 +111,11 @@ def _split(block: Block, header: _Header) -> tuple[pl.DataFrame, pl.DataFrame]:
         width = header.slices[-1][0]
         whole = pl.col("raw").str.len_chars() > width
         cut = {t: pl.col("raw").str.slice(a, b - a) for t, (a, b) in zip(header.titles, header.slices, strict=True)}
-    whole = whole & (pl.col("line") != last)
+    whole = whole & (pl.col("line") != block.cut_line)
     wanted = [t for t in ("JobID", "Start", "End", _energy(header), *_LABELS) if t in cut]
     rows = lines.filter(whole).select("line", "raw", *(cut[t].str.strip_chars().alias(t) for t in wanted))
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-    return rows.rename({_energy(header): "energy"}), table.whole_lines(lines.filter(~whole), rule)
+    odd = damage.odd_lines(block, lines.filter(~whole), "wrong-number-of-fields")
+    return rows.rename({_energy(header): "energy"}), odd
 
 
 def _timed(log: Log, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import damage, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -60,14 +60,11 @@ class _Reader:
 
     def read(self, block: Block) -> Part:
         """Return what a block says."""
-        rejects = [table.no_rejects()]
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            rejects.append(nul)
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
+        block, nul = damage.without_nul(block)
+        rejects = [nul]
+        lines = block.filled()
         if not block.terminated and lines.height > 1:
-            rejects.append(table.whole_lines(lines.tail(1), "last-line-cut"))
+            rejects.append(table.whole_lines(lines.tail(1), damage.CUT))
             lines = lines.head(lines.height - 1)
         good = pl.col("raw").str.contains(_LINE.pattern)
         rejects.append(table.whole_lines(lines.filter(~good), "tool-message"))

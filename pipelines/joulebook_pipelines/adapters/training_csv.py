@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, step_names, table, wandb_system, work
+from joulebook_pipelines.logs import damage, dialect, step_names, table, wandb_system, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.dialect import Dialect
 
@@ -81,9 +81,7 @@ def _split(block: Block, found: Dialect) -> tuple[pl.DataFrame, pl.DataFrame]:
     raw = table.split(block, found.names, found.separator, quoted=b'"' in block.data)
     frame = raw.frame.filter(pl.col("line") >= found.first_line)
     odd = raw.odd.filter(pl.col("line") >= found.first_line)
-    cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
-    rule = pl.when(cut).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-    return frame, table.whole_lines(odd, rule)
+    return frame, damage.odd_lines(block, odd, "wrong-number-of-fields")
 
 
 ADAPTER = Adapter(

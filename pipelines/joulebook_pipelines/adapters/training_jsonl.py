@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import step_documents, step_names, table, wandb_system, work
+from joulebook_pipelines.logs import damage, step_documents, step_names, table, wandb_system, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LOOKED_AT = 50
@@ -83,8 +83,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the known fields of each line as text, and rejects of lines that are no object."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
+    lines = block.filled()
     whole = lines["raw"].str.strip_chars().str.contains(r"^\{.*\}$")
     fields = [_field(name).alias(quantity) for quantity, name in names.items()]
     # "5/100": the step, and of how many.
@@ -92,10 +91,10 @@ def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFr
     frame = lines.filter(whole).select("line", "raw", *fields)
     readable = frame.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in names if q != "epoch"]))
     odd = pl.concat([lines.filter(~whole), frame.join(readable, on="line", how="anti").select("line", "raw")])
-    cut = pl.col("line") == (block.first_line + block.count - 1 if not block.terminated else -1)
+    cut = pl.col("line") == block.cut_line
     empty = pl.col("raw").str.contains(r"^\s*\{.*\}\s*$")
     rule = (
-        pl.when(cut & ~empty).then(pl.lit("last-line-cut"))
+        pl.when(cut & ~empty).then(pl.lit(damage.CUT))
         .when(empty).then(pl.lit("no-known-member")).otherwise(pl.lit("not-a-json-object"))
     )  # fmt: skip
     return readable.drop("raw"), table.whole_lines(odd.sort("line"), rule)

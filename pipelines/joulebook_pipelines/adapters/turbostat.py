@@ -8,7 +8,17 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import one_interval, rapl, rows, sections, stamp_lines, stamps, table, untimed, wide
+from joulebook_pipelines.logs import (
+    damage,
+    one_interval,
+    rapl,
+    sections,
+    stamp_lines,
+    stamps,
+    table,
+    untimed,
+    wide,
+)
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -172,13 +182,8 @@ class _Reader:
             "line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names)),
             *(("ts_utc", "mark") if self._stamped is not None else ()),
         )  # fmt: skip
-        last = block.first_line + block.count - 1 if not block.terminated else -1
-        rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-        rejects = [table.whole_lines(odd, rule), broken]
-        if not block.terminated and raw.height:
-            raw, cut = rows.cut_last(raw, tuple(self._names), "\t", odd)
-            rejects.append(cut)
-        return raw, rejects
+        raw, cut = damage.cut_last(block, raw, self._names, "\t")
+        return raw, [damage.odd_lines(block, odd, "wrong-number-of-fields"), broken, cut]
 
     def _timed(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Each reading is the mean since the stamp before it; the first covers the usual step."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from joulebook import schema
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import table, untimed
+from joulebook_pipelines.logs import damage, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -57,10 +57,8 @@ def _parse(log: Log) -> Iterator[Part]:
 
 def _read(log: Log, block: Block, begun: bool, seen: int, steps: untimed.Steps) -> tuple[Part, bool]:
     """Return what a block says, and whether the table has begun by its end."""
-    rejects = []
-    if b"\x00" in block.data:
-        block, nul = table.without_nul(block)
-        rejects.append(nul)
+    block, nul = damage.without_nul(block)
+    rejects = [nul]
     split = table.split(block, TITLES, ",")
     odd, raw = split.odd, split.frame
     title = pl.col("test").str.strip_chars() == TITLES[0]
@@ -71,13 +69,11 @@ def _read(log: Log, block: Block, begun: bool, seen: int, steps: untimed.Steps) 
         return Part(lines=block.count, rejects=_joined(rejects)), False
     raw = raw.filter((pl.col("line") >= from_line) & ~title)
     odd = odd.filter((pl.col("line") >= from_line) & ~pl.col("raw").str.starts_with("#"))
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("tool-message"))
-    rejects.append(table.whole_lines(odd, rule))
-    if not block.terminated and raw.height and raw["line"][-1] == last:
+    rejects.append(damage.odd_lines(block, odd, "tool-message"))
+    if raw.height and raw["line"][-1] == block.cut_line:
         # The last cell of a line without end may lack digits.
         cut = raw.tail(1).select("line", raw=pl.concat_str(TITLES, separator=","))
-        rejects.append(table.whole_lines(cut, "last-line-cut"))
+        rejects.append(table.whole_lines(cut, damage.CUT))
         raw = raw.head(raw.height - 1)
     part = _rows(log, raw, seen, steps, block.count)
     rejects.append(part.rejects if part.rejects is not None else table.no_rejects())

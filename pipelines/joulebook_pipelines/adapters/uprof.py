@@ -9,7 +9,7 @@ from datetime import datetime
 
 import polars as pl
 
-from joulebook_pipelines.logs import relative, rows, table
+from joulebook_pipelines.logs import damage, relative, rows, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -70,13 +70,10 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _read(block: Block, width: int, fields: list[tuple[str, str, Field]], clock: relative.OfDay) -> Part:
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars() != "")
+    lines = block.filled()
     cells = lines.with_columns(cells=pl.col("raw").str.strip_chars_end(", \r").str.split(","))
     regular = pl.col("cells").list.len() == width
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
-    rejects = [table.whole_lines(cells.filter(~regular).select("line", "raw"), rule)]
+    rejects = [damage.odd_lines(block, cells.filter(~regular).select("line", "raw"), "wrong-number-of-fields")]
     names = ("c1", *(f.column for _, _, f in fields))
     raw = cells.filter(regular).select(
         "line", *(pl.col("cells").list.get(int(n[1:])).str.strip_chars().alias(n) for n in names)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, step_names, table, work
+from joulebook_pipelines.logs import damage, dialect, step_names, table, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _WALL = frozenset({"wall time", "wall_time", "_timestamp", "timestamp"})
@@ -118,12 +118,10 @@ def _of_run(
 
 def _split(block: Block, names: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     raw = table.split(block, names, ",", quoted=b'"' in block.data)
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("wrong-number-of-fields"))
     frame = raw.frame.filter(pl.col("line") > 1).with_columns(
         pl.col(n).fill_null("").str.strip_chars(' "') for n in names
     )
-    return frame, table.whole_lines(raw.odd.filter(pl.col("line") > 1), rule)
+    return frame, damage.odd_lines(block, raw.odd.filter(pl.col("line") > 1), "wrong-number-of-fields")
 
 
 ADAPTER = Adapter(

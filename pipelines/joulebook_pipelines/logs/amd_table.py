@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import amd_names, cells, table
+from joulebook_pipelines.logs import amd_names, cells, damage, table
 from joulebook_pipelines.logs.amd_rounds import Said, Times
 from joulebook_pipelines.logs.contract import Block, Log
 
@@ -52,10 +52,7 @@ class _Table:
 
     def rows(self, block: Block) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """Return the rows of a block with the collector's stamp over them, and the rejects."""
-        odd = []
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            odd.append(nul)
+        block, nul = damage.without_nul(block)
         raw = table.split(block, self.columns, ",", quoted=b'"' in block.data)
         plain = pl.element().str.strip_chars(' "').str.to_lowercase()
         again = pl.concat_list(self.columns).list.eval(plain).list.join(",") == ",".join(self.names)
@@ -64,9 +61,9 @@ class _Table:
             frame, others = self._marked(frame, others)
         row = pl.col("raw").str.contains(r"^\s*(?:card\d|\d)")
         rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("tool-message"))
-        odd.append(table.whole_lines(others, rule))
-        if not block.terminated and frame.height and frame["line"][-1] == block.first_line + block.count - 1:
-            odd.append(table.whole_lines(self.as_lines(frame.tail(1)), "last-line-cut"))
+        odd = [nul, table.whole_lines(others, rule)]
+        if frame.height and frame["line"][-1] == block.cut_line:
+            odd.append(table.whole_lines(self.as_lines(frame.tail(1)), damage.CUT))
             frame = frame.head(frame.height - 1)
         return frame, odd
 

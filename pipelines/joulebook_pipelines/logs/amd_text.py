@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from joulebook_pipelines.logs import amd_names, cells, entries, sections, table
+from joulebook_pipelines.logs import amd_names, cells, damage, entries, sections, table
 from joulebook_pipelines.logs.amd_rounds import Said, Times
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 
@@ -47,7 +47,7 @@ def read(log: Log) -> Said:
     total = log.passed.lines
     odd = [table.no_rejects()]
     if lines.height > 1 and lines["cut"][-1]:
-        odd.append(table.whole_lines(lines.tail(1), "last-line-cut"))
+        odd.append(table.whole_lines(lines.tail(1), damage.CUT))
         lines = lines.head(lines.height - 1)
     told = pl.concat([_keyed(lines), _of_rows(lines), _members(lines)]).sort("line", maintain_order=True)
     told = _preferred(told)

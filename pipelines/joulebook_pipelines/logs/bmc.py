@@ -168,8 +168,7 @@ class _Reader:
 
     def read(self, block: Block, *, final: bool) -> Part:
         """Return what the whole dumps of a block say; the last dump waits for the next block."""
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        frame = pl.DataFrame({"line": numbers, "text": block.lines})
+        frame = block.numbered("text")
         if self.host is not None:
             mine, plain = host_prefix.only(pl.col("text"), self.host)
             frame = frame.filter(mine).with_columns(text=plain)

@@ -11,7 +11,8 @@ import polars as pl
 from joulebook.findings import Finding
 from joulebook_pipelines.logs import terminal
 from joulebook_pipelines.logs.ahead import ahead
-from joulebook_pipelines.logs.text import Block, Head, LogRefusedError, blocks, pieces
+from joulebook_pipelines.logs.block import Block
+from joulebook_pipelines.logs.text import Head, LogRefusedError, blocks, pieces
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,7 @@ def sniff(head: Head, knows: Callable[[Sequence[str]], bool]) -> bool:
 def of_lines(log: Log, knows: Callable[[Sequence[str]], bool]) -> Iterator[Columns]:
     """Yield the points of each block as columns."""
     for block in log.blocks():
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "raw": block.lines})
+        lines = block.numbered()
         lines = lines.filter((pl.col("raw").str.strip_chars() != "") & ~pl.col("raw").str.starts_with("#"))
         found = _split(lines)
         good = found.filter(pl.col("fields").is_not_null())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import stamp_lines, table, untimed
+from joulebook_pipelines.logs import damage, stamp_lines, table, untimed
 from joulebook_pipelines.logs.contract import Block, Log
 from joulebook_pipelines.logs.stamp_lines import StampLines
 
@@ -23,14 +23,11 @@ def lines(block: Block, *, ends: tuple[str, ...] = ()) -> tuple[pl.DataFrame, li
     ends
         How a whole line ends; a last one without line end is cut unless it ends so.
     """
-    rejects = []
-    if b"\x00" in block.data:
-        block, nul = table.without_nul(block)
-        rejects.append(nul)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    held = pl.DataFrame({"line": numbers, "text": block.lines}).filter(pl.col("text").str.strip_chars() != "")
+    block, nul = damage.without_nul(block)
+    rejects = [nul]
+    held = block.filled("text")
     if not block.terminated and held.height and not (ends and held["text"][-1].rstrip().endswith(ends)):
-        rejects.append(table.whole_lines(held.tail(1).rename({"text": "raw"}), "last-line-cut"))
+        rejects.append(table.whole_lines(held.tail(1).rename({"text": "raw"}), damage.CUT))
         held = held.head(held.height - 1)
     return held, rejects
 

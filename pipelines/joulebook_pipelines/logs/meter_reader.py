@@ -12,6 +12,7 @@ from joulebook import rules
 from joulebook.findings import Finding
 from joulebook_pipelines.logs import (
     cells,
+    damage,
     device_places,
     meter_checks,
     meter_form,
@@ -204,42 +205,21 @@ class Reader:
 
     def _raw(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the cells of the block, and rejects of damage and foreign lines."""
-        found, damage = self.found, []
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            damage.append(nul)
+        found = self.found
+        block, nul = damage.without_nul(block)
+        rejects = [nul]
         ready = meter_form.prepared(block, found.dialect)
         split = table.split(ready, found.dialect.names, found.separator, quoted=b'"' in block.data)
         cells_ = _without_blank_rows(split.frame, found.layout.time[0])
         frame, odd = meter_form.plain_cells(cells_), split.odd
         if self.headers.foreign or (self.headers.title and self.headers.title.encode() in block.data):
             frame, others = self.headers.split(frame)
-            damage.append(others)
+            rejects.append(others)
         odd = odd.filter(~pl.col("raw").str.contains(r"^\s*#"))
-        if not block.terminated and frame.height and (odd.is_empty() or odd["line"][-1] < frame["line"][-1]):
-            frame, cut = self._cut_last(frame)
-            damage.append(cut)
-        if odd.height:
-            last = block.first_line + block.count - 1 if not block.terminated else -1
-            row = pl.col("raw").str.contains(r"^\s*\"?\d")
-            rule = (
-                pl.when(pl.col("line") == last).then(pl.lit("last-line-cut"))
-                .when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("foreign-line"))
-            )  # fmt: skip
-            damage.append(table.whole_lines(odd, rule))
-        return frame, pl.concat(damage) if damage else table.no_rejects()
-
-    def _cut_last(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Take out a last line without end whose last cell is shorter than any other: a stump, not a value."""
-        last_column, last = self.found.dialect.names[-1], raw.tail(1)
-        lengths = raw.head(raw.height - 1)[last_column].fill_null("").str.strip_chars().str.len_chars()
-        stump = len((last[last_column][0] or "").strip())
-        if lengths.is_empty() or stump >= int(str(lengths.min() or 0)):
-            return raw, table.no_rejects()
-        joined = pl.concat_str(
-            [pl.col(n).fill_null("") for n in self.found.dialect.names], separator=self.found.separator
-        )
-        return raw.head(raw.height - 1), table.whole_lines(last.select("line", raw=joined), "last-line-cut")
+        frame, cut = damage.cut_last(block, frame, found.dialect.names, found.separator)
+        row = pl.col("raw").str.contains(r"^\s*\"?\d")
+        rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("foreign-line"))
+        return frame, pl.concat([*rejects, cut, damage.odd_lines(block, odd, rule)])
 
     def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Add ``stamp`` (text), ``ts_utc`` (end of the span where there is one) and ``span_s``."""

@@ -30,8 +30,7 @@ def events(block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
         ``line, time_ms, key, value, metadata, raw`` (value and metadata as JSON text; null where absent), and
         ``line, raw``.
     """
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.contains(TAG, literal=True))
+    lines = block.numbered().filter(pl.col("raw").str.contains(TAG, literal=True))
     body = pl.col("raw").str.extract(TAG + r"\s+(\{.*\})\s*$")
     found = lines.with_columns(body=body).with_columns(
         time_ms=pl.col("body")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, hash_table, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import cells, damage, hash_table, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -67,12 +67,9 @@ class _Reader:
 
     def read(self, block: Block) -> Part:
         """Return what a block says."""
-        rejects = []
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            rejects.append(nul)
+        block, nul = damage.without_nul(block)
         lines, cut = self._lines(block)
-        rejects.append(cut)
+        rejects = [nul, cut]
         frames, channels = [], []
         for header, raw in self.splitter.split(lines):
             if raw.odd.height:
@@ -88,8 +85,7 @@ class _Reader:
 
     def _lines(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the table's lines with the collector's stamp, and a last line that was cut."""
-        numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-        lines = pl.DataFrame({"line": numbers, "raw": block.lines})
+        lines = block.numbered()
         cut = table.no_rejects()
         if not block.terminated and lines.height > 1:
             last, before = lines.tail(1), lines.head(lines.height - 1)
@@ -99,7 +95,7 @@ class _Reader:
                 .tail(50)
             )
             if len(usual) and len(last["raw"][0].rstrip()) < int(str(usual.min() or 0)):
-                lines, cut = before, table.whole_lines(last, "last-line-cut")
+                lines, cut = before, table.whole_lines(last, damage.CUT)
         lines = lines.with_columns(stamp=pl.lit(None, pl.String), whole="raw")
         if self.collector is not None:
             stamp, rest, _ = self.collector.split(pl.col("raw"))

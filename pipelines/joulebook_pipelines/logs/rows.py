@@ -1,4 +1,4 @@
-"""Rows of plain tables: the lines below a header, a last line that was cut, readings of several devices in turn."""
+"""Rows of plain tables: the lines below a header, their first cells, readings of several devices in turn."""
 
 from __future__ import annotations
 
@@ -7,22 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from joulebook_pipelines.logs import table
 from joulebook_pipelines.logs.contract import Block, Log
-
-
-def cut_last(
-    frame: pl.DataFrame, names: tuple[str, ...], separator: str, odd: pl.DataFrame
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Take out a last line without end whose last cell is shorter than any other: a stump, not a value."""
-    last = frame.tail(1)
-    lengths = frame.head(frame.height - 1)[names[-1]].fill_null("").str.strip_chars().str.len_chars()
-    stump = len((last[names[-1]][0] or "").strip())
-    behind = odd.height and odd["line"][-1] > last["line"][0]
-    if behind or lengths.is_empty() or stump >= int(str(lengths.min() or 0)):
-        return frame, table.no_rejects()
-    text = pl.concat_str([pl.col(n).fill_null("") for n in names], separator=separator)
-    return frame.head(frame.height - 1), table.whole_lines(last.select("line", raw=text), "last-line-cut")
 
 
 def together(frames: list[pl.DataFrame]) -> pl.DataFrame:

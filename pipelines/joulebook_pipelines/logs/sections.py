@@ -9,8 +9,7 @@ from joulebook_pipelines.logs.contract import Block
 
 def lines_of(block: Block) -> pl.DataFrame:
     """Return ``line, raw`` of the lines that hold something."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
-    return pl.DataFrame({"line": numbers, "raw": block.lines}).filter(pl.col("raw").str.strip_chars(" \t\r\x00") != "")
+    return block.numbered().filter(pl.col("raw").str.strip_chars(" \t\r\x00") != "")
 
 
 class Carried:

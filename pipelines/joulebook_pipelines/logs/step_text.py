@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import step_stamps, table, work
+from joulebook_pipelines.logs import damage, step_stamps, table, work
 from joulebook_pipelines.logs.contract import Block, Log, Part
 from joulebook_pipelines.logs.step_lines import Form
 
@@ -68,8 +68,7 @@ def _split(
     block: Block, form: Form, rank: str, passed: _Passed, *, first_epoch: int, timed: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the things of each step as text, and rejects of lines that are cut; several ranks may print the same step."""
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
-    lines = pl.DataFrame({"line": numbers, "raw": block.lines})
+    lines = block.numbered()
     lines = lines.with_columns(seen="raw")
     lines = lines.with_columns(seen=pl.col("seen").str.replace_all(form.cut, "")) if form.cut else lines
     lines = _under_headings(lines, form, passed) if form.heading else lines
@@ -77,13 +76,11 @@ def _split(
     lines = lines.filter(seen.str.contains(form.line) & ~seen.str.contains(form.without))
     found = lines.with_columns(seen.str.extract(pattern).alias(q) for q, _, pattern in form.things)
     found = _numbered(found, form, passed, first_epoch)
-    last = block.first_line + block.count - 1 if not block.terminated else -1
-    whole = pl.col("step").is_not_null() & (pl.col("line") != last)
+    whole = pl.col("step").is_not_null() & (pl.col("line") != block.cut_line)
     whole = whole & pl.col("end_utc").is_not_null() if timed else whole
     # In numbers a comma stands between thousands; in the stamp before the fraction.
     plain = [pl.col(q).str.replace_all(",", "." if q == "end_utc" else "") for q in form.names]
-    rule = pl.when(pl.col("line") == last).then(pl.lit("last-line-cut")).otherwise(pl.lit("not-a-step"))
-    cut = table.whole_lines(found.filter(~whole).select("line", "raw"), rule)
+    cut = damage.odd_lines(block, found.filter(~whole).select("line", "raw"), "not-a-step")
     good = found.filter(whole)
     again = (pl.col("raw").str.extract(_RANK).fill_null(rank) != rank) if rank else pl.lit(value=False)
     twice = table.whole_lines(good.filter(again).select("line", "raw"), "step-of-another-rank")

@@ -16,7 +16,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook_pipelines.logs import cells
-from joulebook_pipelines.logs.contract import Block
+from joulebook_pipelines.logs.block import Block
 
 REJECT_SCHEMA = {
     "line": pl.Int64, "device": pl.String, "column_name": pl.String, "rule": pl.String, "raw": pl.String,
@@ -80,8 +80,7 @@ def split(block: Block, names: Sequence[str], separator: str, *, quoted: bool = 
     fast = None if quoted else split_regular(block, names, separator)
     if fast is not None:
         return Raw(fast, pl.DataFrame(schema={"line": pl.Int64, "raw": pl.String}))
-    lines = pl.DataFrame({"line": _numbers(block), "raw": block.lines})
-    lines = lines.filter(pl.col("raw").str.strip_chars(" \t\r") != "")
+    lines = block.numbered().filter(pl.col("raw").str.strip_chars(" \t\r") != "")
     if quoted and b'"' in block.data:
         return _split_quoted(lines, names, separator)
     parts = lines.with_columns(cells=pl.col("raw").str.split(separator))
@@ -118,12 +117,7 @@ def split_regular(
     # A line with more fields makes the reader fail; one with fewer leaves its last cells null, as do empty cells.
     if frame[names[-1]].null_count() and block.data.count(separator.encode()) != block.count * (len(names) - 1):
         return None
-    return frame.insert_column(0, _numbers(block))
-
-
-def _numbers(block: Block) -> pl.Series:
-    """Return the physical line numbers of a block."""
-    return pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64).alias("line")
+    return frame.insert_column(0, block.numbers)
 
 
 def _split_quoted(lines: pl.DataFrame, names: Sequence[str], separator: str) -> Raw:
@@ -285,13 +279,3 @@ def kept(values: pl.DataFrame) -> pl.DataFrame:
     if not quantities:
         return values.clear()
     return values.filter(pl.any_horizontal([pl.col(q).is_not_null() for q in quantities]))
-
-
-def without_nul(block: Block) -> tuple[Block, pl.DataFrame]:
-    """Take runs of NUL bytes out of the lines and report each line that held one."""
-    lines = pl.Series("raw", block.lines)
-    numbers = pl.int_range(block.first_line, block.first_line + block.count, eager=True, dtype=pl.Int64)
-    found = pl.DataFrame({"line": numbers, "raw": lines}).filter(pl.col("raw").str.contains("\x00", literal=True))
-    told = pl.format("{} NUL bytes", pl.col("raw").str.count_matches("\x00", literal=True))
-    rejects = whole_lines(found.with_columns(raw=told), "nul-bytes")
-    return Block(block.first_line, block.data.replace(b"\x00", b""), block.terminated), rejects

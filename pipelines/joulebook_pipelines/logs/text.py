@@ -15,9 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-
 from joulebook_pipelines.logs import encodings, packed, terminal
+from joulebook_pipelines.logs.block import Block
 
 HEAD_BYTES = 1 << 16
 """How much of a file is looked at to recognise it: enough for preambles of hundreds of lines."""
@@ -55,35 +54,6 @@ class Head:
     def lines(self) -> tuple[str, ...]:
         """The lines of the head without their ends; the last one may be cut unless ``complete``."""
         return tuple(self.text.split("\n"))
-
-
-@dataclass(frozen=True)
-class Block:
-    r"""Whole lines of a file.
-
-    Parameters
-    ----------
-    first_line
-        Physical number of the first line, from 1.
-    data
-        UTF-8 with ``\n`` line ends; ends with ``\n`` always.
-    terminated
-        False for the last block of a file whose last line has no end.
-    """
-
-    first_line: int
-    data: bytes
-    terminated: bool = True
-
-    @cached_property
-    def count(self) -> int:
-        """Number of physical lines."""
-        return int(np.count_nonzero(np.frombuffer(self.data, dtype=np.uint8) == 10))
-
-    @cached_property
-    def lines(self) -> list[str]:
-        """The lines without their ends."""
-        return self.data.decode("utf-8", errors="replace").split("\n")[:-1]
 
 
 def head(path: Path, name: str) -> Head:

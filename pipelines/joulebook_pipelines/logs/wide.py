@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from joulebook import rules
-from joulebook_pipelines.logs import cells, plain, plain_scan, rows, stamps, table
+from joulebook_pipelines.logs import cells, damage, plain, plain_scan, rows, stamps, table
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -232,10 +231,8 @@ class Reader:
 
     def _raw(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the text cells of the block, and rejects of damage and foreign lines."""
-        sheet, damage = self._sheet, []
-        if b"\x00" in block.data:
-            block, nul = table.without_nul(block)
-            damage.append(nul)
+        sheet = self._sheet
+        block, nul = damage.without_nul(block)
         split = table.split(block, sheet.names, sheet.separator, quoted=b'"' in block.data)
         frame, odd = split.frame, split.odd
         if frame.height:
@@ -245,20 +242,12 @@ class Reader:
             text = pl.concat_str([pl.col(n).fill_null("") for n in sheet.names], separator=sheet.separator)
             odd = pl.concat([odd, frame.filter(other).select("line", raw=text)])
             frame = frame.filter(~other)
-        if not block.terminated and frame.height:
-            frame, cut = rows.cut_last(frame, sheet.names, sheet.separator, odd)
-            damage.append(cut)
+        frame, cut = damage.cut_last(block, frame, sheet.names, sheet.separator)
         if sheet.trailer:
             odd = odd.filter(~pl.col("raw").str.contains(sheet.trailer))
-        if odd.height:
-            last = block.first_line + block.count - 1 if not block.terminated else -1
-            rule = (
-                pl.when(pl.col("line") == last).then(pl.lit("last-line-cut"))
-                .when(pl.col("raw").str.count_matches(re.escape(sheet.separator)) > 0).then(pl.lit("wrong-number-of-fields"))
-                .otherwise(pl.lit("foreign-line"))
-            )  # fmt: skip
-            damage.append(table.whole_lines(odd.sort("line"), rule))
-        return frame, pl.concat(damage) if damage else table.no_rejects()
+        row = pl.col("raw").str.contains(sheet.separator, literal=True)
+        rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("foreign-line"))
+        return frame, pl.concat([nul, cut, damage.odd_lines(block, odd.sort("line"), rule)])
 
 
 def _scanner(sheet: Sheet, also_numbers: set[str], also_words: set[str]) -> plain.Scanner | None:
