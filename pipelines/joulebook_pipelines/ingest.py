@@ -167,7 +167,7 @@ def _whole(source: SourceFile, log: Log, adapter: Adapter, store: Store, progres
         "ingested_utc": datetime.now(UTC),
     }  # fmt: skip
     _note(store, row)
-    store.remember(f"source:{source.name}", _settings(source))
+    store.remember({f"source:{source.name}": _settings(source)})
     store.insert("findings", finding_rows(taken.findings, stage="ingest", source_id=source_id))
     return Outcome(
         source.name, adapter.name, "read", taken.lines, readings, taken.rejects, findings=tuple(taken.findings)

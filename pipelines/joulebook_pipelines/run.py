@@ -30,16 +30,14 @@ def analyse(study: Study, out: Path, told: Told | None = None) -> Result:
 
 
 def _remember_settings(store: Store, study: Study) -> None:
+    sections = {"study": study.general, "site": study.site, "model": study.model, "devices": study.devices}
+    settings = {
+        f"{name}.{key}": value
+        for name, section in sections.items()
+        for key, value in section.model_dump(mode="json").items()
+    }
     with store.transaction():
-        for name, section in (
-            ("study", study.general),
-            ("site", study.site),
-            ("model", study.model),
-            ("devices", study.devices),
-        ):
-            for key, value in section.model_dump(mode="json").items():
-                store.remember(f"{name}.{key}", value)
-        store.remember("study.name", study.name)
+        store.remember(settings | {"study.name": study.name})
 
 
 def _run_stages(context: Context, told: Told) -> list[str]:
@@ -60,9 +58,7 @@ def _run_stages(context: Context, told: Told) -> list[str]:
             found = [
                 ingest.finding_rows([finding], stage=stage.name, run_id=run_id) for run_id, finding in numbers.findings
             ]
-            context.store.replace_findings(
-                stage.name, pl.concat(found) if found else context.store.table("findings").clear()
-            )
+            context.store.replace_findings(stage.name, pl.concat([ingest.finding_rows([], stage=stage.name), *found]))
             context.store.log_stage({
                 "stage": stage.name, "fingerprint": so_far, "code_version": __version__, "started_utc": started,
                 "seconds": time.perf_counter() - began, "rows_out": results.height,

@@ -7,7 +7,7 @@ modules named ``store`` and the tables of a fleet speak SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +17,7 @@ import duckdb
 import polars as pl
 
 from joulebook import own_time, schema
+from joulebook_pipelines.store_answers import Answers
 from joulebook_pipelines.store_kept import KeptReadings
 from joulebook_pipelines.store_keys import ChannelKeys
 from joulebook_pipelines.store_questions import Questions
@@ -72,7 +73,7 @@ class Store(Questions):
                 f"{path}: was made by another version; make it again from the logs with: joulebook run STUDY"
             )
         self._reading_columns: set[str] = set()
-        self._answers = {}
+        self._answers = Answers()
         self._channel_keys = ChannelKeys(self._con)
         self._kept_readings = KeptReadings()
         self._con.execute("set timezone = 'UTC'")
@@ -118,9 +119,15 @@ class Store(Questions):
         finally:
             self._con.execute(f"set threads = {threads}")
 
-    def _write(self, query: str, params: Sequence[object] | None = None) -> None:
-        self._answers.clear()
+    def _write(self, table: str, query: str, params: Sequence[object] | None = None) -> None:
+        self._answers.written(table)
         self._con.execute(query, params)
+
+    def _readings_change(self) -> None:
+        """Forget what is remembered of readings and of the numbers of their channels."""
+        self._kept_readings.forget()
+        self._answers.written(READING_ROWS)
+        self._answers.written(READING_CHANNELS)
 
     def insert(self, name: str, frame: pl.DataFrame) -> None:
         """Append rows to a table; columns are matched by name, missing ones stay null."""
@@ -132,9 +139,9 @@ class Store(Questions):
             raise ValueError(f"table {name!r} has no column {', '.join(unknown)}")
         stored = READING_ROWS if name == "readings" else name
         if name == "readings":
-            self._kept_readings.forget()
+            self._readings_change()
             frame = self._kept(frame)
-        self._answers.clear()
+        self._answers.written(stored)
         # Named in the statement, not registered: what is registered stays in memory until the file is closed.
         rows_to_insert = frame.to_arrow(compat_level=pl.CompatLevel.newest())  # noqa: F841
         self._con.execute(f'insert into "{stored}" by name select * from rows_to_insert')
@@ -151,42 +158,47 @@ class Store(Questions):
 
     def replace(self, name: str, frame: pl.DataFrame) -> None:
         """Put new rows in place of all rows of a table."""
-        self._write(f'delete from "{name}"')
+        self._write(name, f'delete from "{name}"')
         self.insert(name, schema.conform(frame, name))
 
     def replace_findings(self, stage: str, frame: pl.DataFrame) -> None:
         """Put new findings in place of those of a stage."""
-        self._write("delete from findings where stage = ?", [stage])
+        self._write("findings", "delete from findings where stage = ?", [stage])
         self.insert("findings", frame)
 
     def replace_numbers(self, stage: str, results: pl.DataFrame, parts: pl.DataFrame) -> None:
         """Put new results and parts of uncertainties in place of those that a stage made before."""
         for name, frame in (("results", results), ("uncertainties", parts)):
-            self._write(f"delete from {name} where stage = ?", [stage])
+            self._write(name, f"delete from {name} where stage = ?", [stage])
             self.insert(name, frame.with_columns(stage=pl.lit(stage)))
 
     def log_stage(self, row: dict[str, object]) -> None:
         """Note that a stage has run."""
-        self._write("delete from stage_log where stage = ?", [row["stage"]])
+        self._write("stage_log", "delete from stage_log where stage = ?", [row["stage"]])
         self.insert("stage_log", pl.DataFrame([row], schema=schema.table("stage_log").schema))
 
-    def remember(self, key: str, value: object) -> None:
-        """Set one of the study's settings."""
-        self._write("delete from study where key = ?", [key])
-        self._write("insert into study values (?, ?)", [key, json.dumps(value)])
+    def remember(self, settings: Mapping[str, object]) -> None:
+        """Set some of the study's settings."""
+        told = pl.DataFrame(
+            {"key": list(settings), "value": [json.dumps(v) for v in settings.values()]},
+            schema=schema.table("study").schema,
+        )
+        if told.join(self.table("study"), on=["key", "value"], how="anti").height:
+            self._write("study", "delete from study where key in (select unnest(?))", [list(settings)])
+            self.insert("study", told)
 
     def forget_source(self, source_id: int) -> None:
         """Delete a source and all that came from it."""
         own = f"select channel_id from {READING_CHANNELS} where source_id = ?"
-        self._write(f"delete from {READING_ROWS} where channel_id in ({own})", [source_id])
+        self._write(READING_ROWS, f"delete from {READING_ROWS} where channel_id in ({own})", [source_id])
         self._channel_keys.forget()
-        self._kept_readings.forget()
+        self._readings_change()
         for name in (READING_CHANNELS, *SOURCE_TABLES, "findings"):
             self.forget_rows(name, source_id)
 
     def forget_rows(self, name: str, source_id: int) -> None:
         """Delete a source's rows of one table."""
-        self._write(f'delete from "{name}" where source_id = ?', [source_id])
+        self._write(name, f'delete from "{name}" where source_id = ?', [source_id])
 
     def next_source_id(self) -> int:
         """Return the first free number."""
@@ -239,7 +251,8 @@ class Store(Questions):
             [source_id, stray.to_list()],
         )
         self._take_out(source_id, gone)
-        self._con.execute(
+        self._write(
+            "logged_runs",
             """delete from logged_runs where source_id = ? and date_trunc('day', end_utc) in
                 (select unnest(cast(? as timestamptz[])))""",
             [source_id, stray.to_list()],
@@ -250,8 +263,7 @@ class Store(Questions):
         """Delete the readings of these lines and devices."""
         if gone.is_empty():
             return
-        self._answers.clear()
-        self._kept_readings.forget()
+        self._readings_change()
         gone_rows = gone.select("line", "device").to_arrow()  # noqa: F841
         self._con.execute(
             f"""delete from {READING_ROWS} r using gone_rows g, {READING_CHANNELS} k

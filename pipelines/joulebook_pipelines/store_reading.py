@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import polars as pl
 
 from joulebook import schema
+from joulebook_pipelines.store_answers import MOST_BYTES, Answers
 from joulebook_pipelines.store_kept import KeptReadings
 from joulebook_pipelines.store_keys import ChannelKeys
 
@@ -20,7 +20,7 @@ class Reads:
 
     path: Path
     _con: duckdb.DuckDBPyConnection
-    _answers: dict[str, Any]
+    _answers: Answers
     _channel_keys: ChannelKeys
     _kept_readings: KeptReadings
 
@@ -42,10 +42,10 @@ class Reads:
         return pl.DataFrame(relation.pl()) if relation is not None else pl.DataFrame()
 
     def once(self, query: str) -> pl.DataFrame:
-        """Return the answer to a query without parameters, asked once until something is written: a small one."""
-        if query not in self._answers:
-            self._answers[query] = self.sql(query)
-        frame: pl.DataFrame = self._answers[query]
+        """Return the answer to a query without parameters, asked once until a table behind it is written to."""
+        frame: pl.DataFrame = self._answers.of(query, lambda: self.sql(query))
+        if frame.estimated_size() > MOST_BYTES:
+            self._answers.drop(query)
         return frame
 
     def once_by(self, query: str, **key: object) -> pl.DataFrame:
@@ -54,12 +54,12 @@ class Reads:
         Stages ask for each run and scope; one question for all of them takes as long as one for one of them.
         """
         names = tuple(key)
-        place = f"{names} {query}"
-        if place not in self._answers:
+
+        def ask() -> tuple[pl.DataFrame, dict[tuple[object, ...], pl.DataFrame]]:
             whole = self.sql(query)
-            parts = whole.partition_by(names, as_dict=True, maintain_order=True)
-            self._answers[place] = (whole.clear(), parts)
-        nothing, parts = self._answers[place]
+            return whole.clear(), whole.partition_by(names, as_dict=True, maintain_order=True)
+
+        nothing, parts = self._answers.of(query, ask, form=f"by {names}")
         found: pl.DataFrame = parts.get(tuple(key.values()), nothing)
         return found.drop(n for n in names if n.startswith("by_"))
 
@@ -73,7 +73,7 @@ class Reads:
         """
         table = schema.table(name)
         key = ", ".join(f'"{c.name}"' for c in table.columns if c.key) or "all"
-        return self.sql(f'select * from "{name}" order by {key}')
+        return self.once(f'select * from "{name}" order by {key}')
 
     def results(self, run_id: str | None = None) -> pl.DataFrame:
         """Return the rows of ``results``, of one run or of all."""

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -53,6 +54,11 @@ STORED_COLUMNS = f"select column_name from duckdb_columns() where table_name = '
 
 READING_CHANNELS = "reading_channels"
 """Which file and device the channel of a kept reading stands for."""
+
+BEHIND_VIEWS = {"readings": f"{READING_ROWS} {READING_CHANNELS}"} | dict(
+    re.findall(r"create or replace view (\w+) as\b(.*?);", _VIEWS, re.DOTALL)
+)
+"""By name of a view, text that names the tables and views that it is made of."""
 
 _KEPT = {
     "channel_id": "integer using compression bitpacking",

@@ -26,7 +26,7 @@ def analysed(tmp_path):
                         "value": [mean_w], "lo": [mean_w - half_w], "hi": [mean_w + half_w],
                     }),
                 )  # fmt: skip
-            store.remember("study.name", name)
+            store.remember({"study.name": name})
         return open_store(tmp_path / f"{name}.duckdb")
 
     return make

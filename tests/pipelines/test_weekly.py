@@ -77,8 +77,8 @@ def write_store(folder, name, *, weeks=9, variants=("base",), last=1.0, per_week
     with open_store(path, read_only=False) as store:
         for table, rows in (("runs", runs), ("results", results), ("findings", [finding])):
             store.insert(table, schema.conform(pl.DataFrame(rows), table))
-        store.remember("study.name", name)
-        store.remember("site.currency", "EUR")
+        store.remember({"study.name": name})
+        store.remember({"site.currency": "EUR"})
     (path.parent / "report.html").write_text("<p>the report</p>")
     return path.parent.parent
 
