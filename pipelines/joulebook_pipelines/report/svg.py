@@ -6,6 +6,7 @@ import io
 import re
 
 from markupsafe import Markup, escape
+from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 
 from joulebook.plots import style as look
@@ -23,6 +24,9 @@ _VARIABLES = {
     look.YELLOW: "var(--yellow)",
     look.GREY: "var(--grey)",
 }
+_DPI = 72
+"""Units of an SVG to the inch."""
+_MARGIN_IN = 0.1
 _COLOUR = re.compile("|".join(map(re.escape, _VARIABLES)), re.IGNORECASE)
 _PATH = re.compile(r'(?<= d=")[^"]*(?=")')
 _LONG = re.compile(r"-?\d+\.\d{2,}")
@@ -48,10 +52,7 @@ def of_figure(figure: Figure, *, anchor: str, title: str, alternative: str) -> M
     Markup
         The ``<svg>`` element.
     """
-    held = io.StringIO()
-    with look.settings():
-        figure.savefig(held, format="svg", bbox_inches="tight", facecolor="none", metadata={"Date": None})
-    text = held.getvalue()
+    text = _drawn(figure)
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
@@ -68,6 +69,20 @@ def of_figure(figure: Figure, *, anchor: str, title: str, alternative: str) -> M
     )
     text = text.replace("<svg", named[0], 1)
     return Markup(text.replace(">", f">{named[1]}", 1).strip())
+
+
+def _drawn(figure: Figure) -> str:
+    """Return the figure cut to what is drawn.
+
+    It is measured once and drawn once; ``bbox_inches="tight"`` would draw it a second time before.
+    """
+    held = io.StringIO()
+    with look.settings():
+        figure.dpi = _DPI
+        renderer = RendererSVG(*figure.bbox.size, io.StringIO())  # type: ignore[no-untyped-call]
+        around = figure.get_tightbbox(renderer).padded(_MARGIN_IN)
+        figure.savefig(held, format="svg", bbox_inches=around, facecolor="none", metadata={"Date": None})
+    return held.getvalue()
 
 
 def _rounded(match: re.Match[str]) -> str:
