@@ -121,15 +121,15 @@ def test_whole_second_stamps_leave_a_second_open_to_both_sides() -> None:
 
 
 def test_flat_is_refused() -> None:
-    n = 3000
-    found = align.estimate(log(np.full(n * 10, 300.0), seed=1), log(np.full(n * 10, 200.0), seed=2))
+    n = 9000
+    found = align.estimate(log(np.full(n, 300.0), seed=1), log(np.full(n, 200.0), seed=2))
     assert found.status == "refused"
     assert found.offset_s is None
     assert found.findings[0].code == "clock-not-aligned"
 
 
 def test_unrelated_is_refused() -> None:
-    assert [align.estimate(log(levels(s)), log(levels(s + 1000))).status for s in range(2)] == ["refused"] * 2
+    assert align.estimate(log(levels(0)), log(levels(1000))).status == "refused"
 
 
 def test_periodic_is_refused() -> None:

@@ -395,7 +395,7 @@ def _meanings(outcome: Outcome, *, stamps: bool) -> dict[int, list[str]]:
 
 @pytest.mark.parametrize("adapter", sorted(DAMAGED))
 @settings(
-    max_examples=4,
+    max_examples=3,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

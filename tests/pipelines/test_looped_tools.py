@@ -77,22 +77,22 @@ LOGS = {
 SAID = {"upsc.txt": 'scope = "node"\n'}
 
 
-@pytest.mark.parametrize("name", LOGS)
-def test_energy_of_what_was_printed_is_the_sum_by_hand(name, tmp_path):
-    written, scope = LOGS[name]
-    folder = tmp_path / "study"
-    folder.mkdir()
-    (folder / name).write_text("".join(written(k, w) for k, w in enumerate(POWERS)), encoding="utf-8")
-    (folder / "study.toml").write_text(
-        f'[study]\ntimezone = "UTC"\n[[source]]\npath = {json.dumps(name)}\n{SAID.get(name, "")}'
-    )
-    result = run.analyse(config.load(folder), tmp_path / "out")
+def test_energy_of_what_was_printed_is_the_sum_by_hand(tmp_path):
+    told = '[study]\ntimezone = "UTC"\n'
+    for name, (written, _) in LOGS.items():
+        (tmp_path / name).write_text("".join(written(k, w) for k, w in enumerate(POWERS)), encoding="utf-8")
+        told += f'[[source]]\npath = "{name}"\nhost = "{name}"\n{SAID.get(name, "")}'
+    (tmp_path / "study.toml").write_text(told)
+    result = run.analyse(config.load(tmp_path), tmp_path / "out")
     assert all(o.status == "read" for o in result.outcomes), [o.reason for o in result.outcomes]
     with open_store(result.store) as store:
-        assert store.table("sources")["first_utc"].to_list() == [START.replace(tzinfo=UTC)]
-        row = store.results().filter(metric="energy_j", scope=scope, device="").row(0, named=True)
-    assert row["value"] == pytest.approx(BY_HAND_J)
-    assert row["coverage_ratio"] == pytest.approx(1.0)
+        assert set(store.table("sources")["first_utc"]) == {START.replace(tzinfo=UTC)}
+        rows = store.results().filter(metric="energy_j", device="")
+    assert dict(rows.select("run_id", "scope").iter_rows()) == {
+        f"whole-log-{n}": scope for n, (_, scope) in LOGS.items()
+    }
+    assert rows["value"].to_list() == pytest.approx([BY_HAND_J] * len(LOGS))
+    assert rows["coverage_ratio"].to_list() == pytest.approx([1.0] * len(LOGS))
 
 
 def test_series_one_after_the_other_are_no_clock_that_was_set_back(tmp_path):
