@@ -1,6 +1,5 @@
 """Tools that print one moment, asked again and again: the energy of what they said, against the sum by hand."""
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
