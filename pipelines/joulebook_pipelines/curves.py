@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook_pipelines.config_errors import ConfigError
-from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs import local_time, stamps
 
 
 def read(path: Path, zone: str | None) -> pl.DataFrame:
@@ -38,7 +38,7 @@ def read(path: Path, zone: str | None) -> pl.DataFrame:
         raise ConfigError(f"{path}: {error}") from None
     if not form.aware and zone is None:
         raise ConfigError(f"{path}: its times carry no zone; add timezone to [study]")
-    utc = stamps.Localiser(None if form.aware else zone).to_utc(
+    utc = local_time.Localiser(None if form.aware else zone).to_utc(
         raw.select(stamps.parse(pl.col(time), form)).to_series()
     )
     for name in raw.columns[1:]:

@@ -4,13 +4,13 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs import local_time, stamps
 
 
 def _utc(samples, zone=None, **options):
     form = stamps.detect(samples, **options)
     naive = pl.DataFrame({"t": samples}).select(stamps.parse(pl.col("t"), form)).to_series()
-    return stamps.Localiser(None if form.aware else zone).to_utc(naive).to_list()
+    return local_time.Localiser(None if form.aware else zone).to_utc(naive).to_list()
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_hour_that_comes_twice_is_told_apart_by_the_order_of_lines():
 def test_the_two_passes_are_told_apart_across_blocks_too():
     texts = [f"2026-10-25 02:{m:02d}:00" for m in range(60)] * 2 + ["2026-10-25 03:00:00"]
     form = stamps.detect(texts)
-    clock, found = stamps.Localiser("Europe/Berlin"), []
+    clock, found = local_time.Localiser("Europe/Berlin"), []
     for first in range(0, len(texts), 7):
         part = pl.DataFrame({"t": texts[first : first + 7]}).select(stamps.parse(pl.col("t"), form)).to_series()
         found += clock.to_utc(part).to_list()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, sections, stamps, table
+from joulebook_pipelines.logs import damage, local_time, sections, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -29,11 +29,8 @@ def _parse(log: Log) -> Iterator[Part]:
     samples = [m[1] for line in whole if (m := _START.match(line))]
     if not samples:
         raise LogRefusedError(f'{log.name}: no line begins {{"date": "…", "metrics": {{')
-    try:
-        form = stamps.detect(samples[:200], day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
-    clock = stamps.localiser(form, log.options, log.name, 1, samples[0])
+    form = local_time.form(samples[:200], log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, 1, samples[0])
     yield Part(channels=tuple(_PLACES.values()))
     last_us: int | None = None
     for block in log.blocks():
@@ -42,7 +39,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 
 def _read(
-    block: Block, form: stamps.StampForm, clock: stamps.Localiser, last_us: int | None
+    block: Block, form: stamps.StampForm, clock: local_time.Localiser, last_us: int | None
 ) -> tuple[Part, int | None]:
     lines = sections.lines_of(block).filter(pl.col("raw").str.strip_chars() != _END)
     whole = pl.col("raw").str.contains(_START.pattern) & pl.col("raw").str.contains(r"\}\s*$")

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import entries, stamps, table
+from joulebook_pipelines.logs import entries, local_time, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 
 _LINE = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?) - (?:\w+ - )?(.*)$")
@@ -67,8 +67,8 @@ def _parse(log: Log) -> Iterator[Part]:
 def _ends(log: Log, epochs: list[_Epoch]) -> list[object]:
     """Return when each epoch was told."""
     texts = [e.stamp for e in epochs]
-    form = stamps.detect(texts)
-    clock = stamps.localiser(form, log.options, log.name, 1, texts[0])
+    form = local_time.form(texts, log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, 1, texts[0])
     naive = pl.DataFrame({"t": texts}).select(stamps.parse(pl.col("t"), form).alias("ts_utc")).to_series()
     return clock.to_utc(naive).to_list()
 

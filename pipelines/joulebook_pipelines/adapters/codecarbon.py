@@ -14,6 +14,7 @@ from joulebook_pipelines.logs import (
     emissions_json,
     emissions_rows,
     emissions_runs,
+    local_time,
     relative,
     stamps,
     table,
@@ -88,12 +89,9 @@ def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.D
     samples = [s for s in rows.frame["timestamp"].drop_nulls().to_list() if len(s.strip()) > 9]
     if not samples:
         raise LogRefusedError(f"{log.name}: has a header but no row with a time stamp: no run was written")
-    try:
-        form = stamps.detect(samples[:200], day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
+    form = local_time.form(samples[:200], log.options, log.name)
     first = rows.frame.filter(pl.col("timestamp") == samples[0]).row(0, named=True)
-    clock = stamps.localiser(form, log.options, log.name, first["line"], samples[0])
+    clock = local_time.localiser(form, log.options, log.name, first["line"], samples[0])
     naive = rows.frame.select(stamps.parse(pl.col("timestamp"), form).alias("ts_utc")).to_series()
     raw = rows.frame.with_columns(clock.to_utc(naive).alias("ts_utc"), device=pl.lit(None, pl.String))
     lost = raw.filter(pl.col("ts_utc").is_null())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import entries, relative, stamps, table
+from joulebook_pipelines.logs import entries, local_time, relative, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 
 _LINE = r"\[codecarbon \w+ @ (\d\d:\d\d:\d\d)\] (.*)$"
@@ -45,8 +45,8 @@ def _clock(log: Log, dated: list[str]) -> Callable[[pl.Series], pl.Series]:
         if first is None:
             raise LogRefusedError(f"{log.name}: holds no line of CodeCarbon's tracker")
         return relative.OfDay(log, log.head.text[: first.start()].count("\n") + 1, first[1]).utc
-    form = stamps.detect(dated, day_first=log.options.day_first)
-    clock = stamps.localiser(form, log.options, log.name, 1, dated[0])
+    form = local_time.form(dated, log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, 1, dated[0])
     return lambda text: clock.to_utc(
         text.to_frame("t").select(stamps.parse(pl.col("t"), form).alias("ts_utc")).to_series()
     )

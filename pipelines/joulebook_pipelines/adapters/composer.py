@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, sections, stamps, table, work
+from joulebook_pipelines.logs import damage, sections, stamps, table, wall_clock, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
 _STAMP = rf"({stamps.ISO})"
@@ -37,7 +37,7 @@ def _parse(log: Log) -> Iterator[Part]:
         yield Part(lines=block.count)
     batches = _batches(pl.concat(frames))
     stamps_ = [s for s in batches["end_utc"].drop_nulls().head(200).to_list() if s]
-    form = work.stamp_form(log, stamps_) if stamps_ else None
+    form = wall_clock.form(log, stamps_) if stamps_ else None
     names = {**({"end_utc": "time"} if form else {}), **_NAMES}
     collected = work.Steps(log, names, form)
     rejects = collected.add(batches.select("line", *names))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from joulebook_pipelines.logs import absent, rapl, rows, stamps, wide
+from joulebook_pipelines.logs import absent, local_time, rapl, rows, stamps, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -56,7 +56,7 @@ def _parse(log: Log) -> Iterator[Part]:
         Field("c1", "Time", "ts_utc"),
         groups,
         lambda text: stamps.parse(text, _FORM),
-        stamps.Localiser(None),
+        local_time.Localiser(None),
         time_unit_us=_FORM.unit_us,
         form=_FORM,
     )

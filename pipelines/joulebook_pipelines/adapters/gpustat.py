@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, entries, stamps
+from joulebook_pipelines.logs import damage, entries, local_time, stamps
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import printed
 
@@ -33,7 +33,7 @@ def _parse(log: Log) -> Iterator[Part]:
     first = re.search(_STAMP, log.head.text, re.MULTILINE)
     if first is None:
         raise LogRefusedError(f"{log.name}: no line begins with a host and a time, as gpustat prints before its cards")
-    clock = stamps.localiser(stamps.StampForm("printed", aware=False), log.options, log.name, 1, first[1])
+    clock = local_time.localiser(stamps.StampForm("printed", aware=False), log.options, log.name, 1, first[1])
     told: set[str] = set()
     mark: str | None = None
     for block in log.blocks():

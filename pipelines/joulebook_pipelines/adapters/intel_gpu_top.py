@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import entries, json_objects, relative, stamps, table
+from joulebook_pipelines.logs import entries, json_objects, local_time, relative, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 
 _DEVICES = {"Package": ("cpu:0", "package"), "GPU": ("igpu", "part")}
@@ -75,7 +75,7 @@ def _utc(log: Log, spans: list[float | None]) -> tuple[pl.Series, tuple[Finding,
     if log.options.date is None:
         return naive.dt.replace_time_zone("UTC"), (relative.unknown_start(log),)
     form = stamps.StampForm("%Y-%m-%d", aware=False)
-    return stamps.localiser(form, log.options, log.name, 1, log.options.date).to_utc(naive), ()
+    return local_time.localiser(form, log.options, log.name, 1, log.options.date).to_utc(naive), ()
 
 
 def _rows(found: json_objects.Found) -> tuple[list[tuple[int, int, str, str, str, str]], tuple[Channel, ...]]:

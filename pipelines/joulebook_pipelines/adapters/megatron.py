@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import step_names, table, work
+from joulebook_pipelines.logs import step_names, table, wall_clock, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LINE = r"iteration\s+(\d+)\s*/\s*\d+\s*\|"
@@ -33,7 +33,7 @@ def _parse(log: Log) -> Iterator[Part]:
     told = sample.select(pl.col("raw").str.extract(_STAMP)).to_series().drop_nulls().to_list()
     if sample.is_empty():
         raise LogRefusedError(f"{log.name}: has no line with an iteration and its elapsed time")
-    form = work.stamp_form(log, told) if told else None
+    form = wall_clock.form(log, told) if told else None
     names = {**_NAMES, "step_time_s": "elapsed time per iteration (ms)"}
     collected = work.Steps(log, names, form)
     consumed: list[float] = []

@@ -15,6 +15,7 @@ from joulebook_pipelines.logs import (
     cells,
     damage,
     dialect,
+    local_time,
     nvidia_cards,
     nvidia_doubts,
     nvidia_query,
@@ -37,7 +38,7 @@ class _Reader:
     log: Log
     layout: nvidia_query.Layout
     form: stamps.StampForm
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     cards: nvidia_cards.Cards
     models: dict[str, tuple[str, str]] = field(default_factory=dict)
     carried: pl.DataFrame | None = None
@@ -187,11 +188,8 @@ def _parse(log: Log) -> Iterator[Part]:
     samples = [r[layout.names.index(layout.time)] for r in sample]
     if not samples:
         raise LogRefusedError(f"{log.name}: has a header but no line with a time stamp: nothing was measured")
-    try:
-        form = stamps.detect([s.strip().strip('"') for s in samples], day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
-    clock = stamps.localiser(form, log.options, log.name, first + 1, samples[0])
+    form = local_time.form([s.strip().strip('"') for s in samples], log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, first + 1, samples[0])
     reader = _made(log, layout, sample, form, clock)
     doubts = (
         *nvidia_doubts.about(log, reader.layout, header_at),
@@ -226,7 +224,7 @@ def _sample(lines: Sequence[str], layout: nvidia_query.Layout) -> list[list[str]
 
 
 def _made(
-    log: Log, layout: nvidia_query.Layout, sample: list[list[str]], form: stamps.StampForm, clock: stamps.Localiser
+    log: Log, layout: nvidia_query.Layout, sample: list[list[str]], form: stamps.StampForm, clock: local_time.Localiser
 ) -> _Reader:
     """Return the reader of a table under one header, after a look at its first rows."""
     layout, cards = nvidia_cards.settled(log, layout, sample)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import damage, smi_report, stamps, table
-from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
+from joulebook_pipelines.logs import damage, local_time, smi_report, stamps, table
+from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, Part
 
 _TITLE = re.compile(r"^=+\s*NVSMI LOG\s*=+\s*$")
 _STAMP = re.compile(r"^Timestamp\s+: (.+?)\s*$")
@@ -27,7 +27,7 @@ def _sniff(head: Head) -> bool:
 class _Reader:
     """Reads blocks; the last report of a block waits for the next, as it may go on there."""
 
-    def __init__(self, log: Log, form: stamps.StampForm, clock: stamps.Localiser) -> None:
+    def __init__(self, log: Log, form: stamps.StampForm, clock: local_time.Localiser) -> None:
         self.cards = smi_report.Cards(log)
         self._form, self._clock = form, clock
         self._waiting: pl.DataFrame | None = None
@@ -131,11 +131,8 @@ def _parse(log: Log) -> Iterator[Part]:
             if samples:
                 break
     smi_report.refuse_empty(log, [s for _, s in samples])
-    try:
-        form = stamps.detect([s for _, s in samples[:50]], day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
-    clock = stamps.localiser(form, log.options, log.name, *samples[0])
+    form = local_time.form([s for _, s in samples[:50]], log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, *samples[0])
     reader = _Reader(log, form, clock)
     for block in log.blocks():
         yield reader.read(block)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import boards, damage, nvidia_query, stamps, table
+from joulebook_pipelines.logs import boards, damage, local_time, nvidia_query, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -44,7 +44,7 @@ class _Reader:
 
     log: Log
     form: stamps.StampForm
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     waiting: pl.DataFrame | None = None
     seen: set[str] = field(default_factory=set)
 
@@ -122,8 +122,8 @@ def _parse(log: Log) -> Iterator[Part]:
             f"{log.name}: its tables stand under no time, and without times there is no energy; log again with "
             "nvidia-smi --query-gpu=timestamp,index,power.draw --format=csv -l 1"
         )
-    form = stamps.detect([s for _, s in samples[:50]])
-    clock = stamps.localiser(form, log.options, log.name, *samples[0])
+    form = local_time.form([s for _, s in samples[:50]], log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, *samples[0])
     version = next((m[1] for line in log.head.lines if (m := _TITLE.match(line))), "")
     yield Part(tool_version=version, findings=(Finding(
         "whole-watts", Severity.NOTE, log.name,

@@ -15,7 +15,7 @@ import polars as pl
 from defusedxml.common import DefusedXmlException
 from defusedxml.expatreader import create_parser
 
-from joulebook_pipelines.logs import smi_report, stamps, table
+from joulebook_pipelines.logs import local_time, smi_report, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 
 _ROOT = re.compile(r"<nvidia_smi_log\b")
@@ -73,7 +73,7 @@ class _Handler(ContentHandler):
 class _Reader:
     log: Log
     form: stamps.StampForm
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     cards: smi_report.Cards
     driver: str = ""
     rejects: list[pl.DataFrame] = field(default_factory=list)
@@ -153,11 +153,8 @@ class _Reader:
 def _parse(log: Log) -> Iterator[Part]:
     samples = [(log.head.text.count("\n", 0, m.start()) + 1, m[1]) for m in _STAMP.finditer(log.head.text)]
     smi_report.refuse_empty(log, [s for _, s in samples])
-    try:
-        form = stamps.detect([s for _, s in samples[:50]], day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
-    clock = stamps.localiser(form, log.options, log.name, *samples[0])
+    form = local_time.form([s for _, s in samples[:50]], log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, *samples[0])
     reader = _Reader(log, form, clock, smi_report.Cards(log))
     rest, rest_line = "", 1
     for block in log.blocks():

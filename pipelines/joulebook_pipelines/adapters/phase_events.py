@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, phase_pairs, stamps, work
+from joulebook_pipelines.logs import dialect, phase_pairs, stamps, wall_clock
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "phase log"
@@ -72,8 +72,8 @@ def _parse(log: Log) -> Iterator[Part]:
     if separator is None:
         raise LogRefusedError(f"{log.name}: needs lines of a time and an event such as fit_start and fit_end")
     samples = [_cells(line, separator)[0] for line in log.head.lines[:100]]
-    form = work.stamp_form(log, [s for s in samples if _STAMP.match(s)])
-    clock = work.clock_of(log, form)
+    form = wall_clock.form(log, [s for s in samples if _STAMP.match(s)])
+    clock = wall_clock.of(log, form)
     pairs = phase_pairs.Pairs()
     for block in log.blocks():
         raw = block.filled()

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, dialect, meter_columns, phase_pairs, stamps, table, training_forms, work
+from joulebook_pipelines.logs import (
+    damage,
+    dialect,
+    meter_columns,
+    phase_pairs,
+    stamps,
+    table,
+    training_forms,
+    wall_clock,
+)
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "text log"
@@ -72,8 +81,8 @@ def _parse(log: Log) -> Iterator[Part]:
     samples = _pairs(log.head)
     if not samples:
         raise LogRefusedError(f"{log.name}: no stamped lines say where a phase begins and where it ends")
-    form = work.stamp_form(log, [s.replace(",", ".") for s in samples])
-    clock, pairs = work.clock_of(log, form), phase_pairs.Pairs()
+    form = wall_clock.form(log, [s.replace(",", ".") for s in samples])
+    clock, pairs = wall_clock.of(log, form), phase_pairs.Pairs()
     for block in log.blocks():
         events = [(n, line, *e) for n, line in enumerate(block.lines, block.first_line) if (e := _event(line))]
         cut = block.cut_line

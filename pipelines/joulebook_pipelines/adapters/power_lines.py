@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import damage, device_places, dialect, meter_columns, relative, stamps, table
+from joulebook_pipelines.logs import damage, device_places, dialect, local_time, meter_columns, relative, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamp_lines import printed
 from joulebook_pipelines.logs.table import Field
@@ -54,13 +54,13 @@ def _parse(log: Log) -> Iterator[Part]:
     pattern = _KINDS[kind]
     samples = [m[0] for line in mine if (m := re.search(pattern, line))]
     of_day = relative.OfDay(log, 1, samples[0]) if kind == "of-day" else None
-    clock, form = stamps.Localiser(None), None
+    clock, form = local_time.Localiser(None), None
     if kind in {"iso", "slashed"}:
-        form = stamps.detect(samples, day_first=log.options.day_first)
-        clock = stamps.localiser(form, log.options, log.name, 1, samples[0])
+        form = local_time.form(samples, log.options, log.name)
+        clock = local_time.localiser(form, log.options, log.name, 1, samples[0])
     elif kind == "printed":
         aware = all(re.search(r"\b(?:UTC|GMT)\b", s) for s in samples)
-        clock = stamps.localiser(stamps.StampForm("printed", aware=aware), log.options, log.name, 1, samples[0])
+        clock = local_time.localiser(stamps.StampForm("printed", aware=aware), log.options, log.name, 1, samples[0])
     told: set[str] = set()
     for block in log.blocks():
         raw, rejects = _rows(block, pattern, log)

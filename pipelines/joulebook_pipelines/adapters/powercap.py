@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, damage, rapl, relative, rows, stamps, table, wide
+from joulebook_pipelines.logs import cells, damage, local_time, rapl, relative, rows, stamps, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -75,10 +75,7 @@ def _parse(log: Log) -> Iterator[Part]:
     sample = rows.first(log, len(found.headers), found.separator, first_row)
     if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
-    try:
-        form = stamps.detect(_alike([r[0] for r in sample if r[0]][:200]), day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
+    form = local_time.form(_alike([r[0] for r in sample if r[0]][:200]), log.options, log.name)
     unit = re.search(r"_(ns|us|ms)$", found.headers[0].lower())
     if unit and form.pattern == "relative":
         form = stamps.StampForm("relative", aware=True, unit_us={"ns": 1e-3, "us": 1.0, "ms": 1e3}[unit[1]])

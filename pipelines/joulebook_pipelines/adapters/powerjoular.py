@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import absent, relative, rows, stamps, wide
+from joulebook_pipelines.logs import absent, local_time, relative, rows, stamps, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -49,7 +49,7 @@ def _parse(log: Log) -> Iterator[Part]:
     sample = rows.first(log, len(names), ",", 2)
     if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
-    clock = stamps.localiser(_NAIVE, log.options, log.name, 2, sample[0][0])
+    clock = local_time.localiser(_NAIVE, log.options, log.name, 2, sample[0][0])
     groups, silent = _groups(log, headers, names, sample)
     span_s = _cycle_s(sample)
     sheet = wide.Sheet(names, ",", Field("c0", "Date", "ts_utc"), groups, _naive, clock, span_s=span_s)

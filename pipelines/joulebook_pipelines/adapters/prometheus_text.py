@@ -8,7 +8,16 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import looped, prometheus_names, prometheus_series, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import (
+    local_time,
+    looped,
+    prometheus_names,
+    prometheus_series,
+    stamp_lines,
+    stamps,
+    table,
+    untimed,
+)
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Series
 from joulebook_pipelines.logs.prometheus_labels import LABELS, labels
@@ -82,7 +91,7 @@ def _utc(
     own = found["stamp"].drop_nulls()
     known = pl.Series("ts_utc", [None] * found.height, dtype=pl.Datetime("us", "UTC"))
     if len(own):
-        form = stamps.detect(own.head(200).to_list())
+        form = local_time.form(own.head(200).to_list(), log.options, log.name)
         if form.pattern == "epoch":
             known = (
                 found.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc"))

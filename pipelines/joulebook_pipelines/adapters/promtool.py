@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import looped, prometheus_names, prometheus_series, stamps, table
+from joulebook_pipelines.logs import local_time, looped, prometheus_names, prometheus_series, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.prometheus_cards import Series
 from joulebook_pipelines.logs.prometheus_labels import LABELS, labels
@@ -58,7 +58,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(
             f"{log.name}: holds no value with a time, as promtool query range prints them (301.5 @[1772528400])"
         )
-    form = stamps.detect(samples["stamp"].head(200).to_list())
+    form = local_time.form(samples["stamp"].head(200).to_list(), log.options, log.name)
     utc = samples.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc")).to_series().dt.replace_time_zone("UTC")
     told = samples.with_columns(utc.alias("ts_utc"), raw="value").select(list(prometheus_series.SAMPLES))
     part = prometheus_series.readings(log, series, told)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, relative, stamps, table, wide
+from joulebook_pipelines.logs import cells, local_time, relative, stamps, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.electrical import Electrical
 from joulebook_pipelines.logs.table import Field
@@ -153,7 +153,7 @@ def _usual_line(log: Log) -> tuple[int, list[str]]:
 
 def _parse(log: Log) -> Iterator[Part]:
     at, words = _usual_line(log)
-    clock = stamps.localiser(_FORM, log.options, log.name, at, words[1])
+    clock = local_time.localiser(_FORM, log.options, log.name, at, words[1])
     names = tuple(f"c{i}" for i in range(len(words)))
     labels, fields, parts = _layout(words)
     mark = f"c{words.index('Mark') + 1}" if "Mark" in words[:-1] else None

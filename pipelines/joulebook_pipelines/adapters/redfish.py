@@ -11,7 +11,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import bmc_doubts, cells, redfish_values, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import bmc_doubts, cells, local_time, redfish_values, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Options, Part
 from joulebook_pipelines.logs.redfish_values import Value
 
@@ -155,13 +155,10 @@ def _timed(
     return frame.with_columns(ts_utc=pl.when(pl.col("time").is_not_null()).then("own").otherwise("before")), ()
 
 
-def _form(options: Options, name: str, inside: pl.DataFrame) -> tuple[stamps.StampForm, stamps.Localiser]:
+def _form(options: Options, name: str, inside: pl.DataFrame) -> tuple[stamps.StampForm, local_time.Localiser]:
     samples = inside["time"].head(200).to_list()
-    try:
-        form = stamps.detect(samples, day_first=options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{name}: {error}") from None
-    return form, stamps.localiser(form, options, name, int(inside["line"][0]), samples[0])
+    form = local_time.form(samples, options, name)
+    return form, local_time.localiser(form, options, name, int(inside["line"][0]), samples[0])
 
 
 def _shown(raw: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import damage, dialect, entries, mlflow_keys, series_names, stamps, table
+from joulebook_pipelines.logs import damage, dialect, entries, local_time, mlflow_keys, series_names, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.series_names import Columns, Told
 
@@ -114,11 +114,8 @@ def _utc(log: Log, rows: pl.DataFrame) -> pl.Series:
     samples = [s for s in rows["stamp"].head(2_000).to_list() if any(ch.isdigit() for ch in s)]
     if not samples:
         raise LogRefusedError(f"{log.name}: no row has a time stamp: nothing was measured")
-    try:
-        form = stamps.detect(samples, day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
-    clock = stamps.localiser(form, log.options, log.name, int(rows["line"][0]), samples[0])
+    form = local_time.form(samples, log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, int(rows["line"][0]), samples[0])
     naive = rows.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc")).to_series()
     return clock.to_utc(naive)
 

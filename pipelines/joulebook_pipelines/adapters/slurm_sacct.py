@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, damage, stamps, table
+from joulebook_pipelines.logs import cells, damage, local_time, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -123,11 +123,8 @@ def _timed(log: Log, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFram
     samples = [t for t in jobs["Start"].to_list() if t and t[0].isdigit()]
     if not samples:
         raise LogRefusedError(f"{log.name}: no job has a start: nothing was measured")
-    try:
-        form = stamps.detect(samples[:200], day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
-    clock = stamps.localiser(form, log.options, log.name, int(jobs["line"][0]), samples[0])
+    form = local_time.form(samples[:200], log.options, log.name)
+    clock = local_time.localiser(form, log.options, log.name, int(jobs["line"][0]), samples[0])
     for title, name in (("Start", "start_utc"), ("End", "end_utc")):
         naive = jobs.select(stamps.parse(pl.col(title).fill_null(""), form).alias(name)).to_series()
         jobs = jobs.with_columns(clock.to_utc(naive))

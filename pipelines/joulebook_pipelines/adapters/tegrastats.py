@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import damage, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import damage, local_time, stamp_lines, stamps, table, untimed
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -53,7 +53,7 @@ def _rails(head: Head) -> dict[str, tuple[str, str]]:
 class _Reader:
     log: Log
     rails: dict[str, tuple[str, str]]
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     collector: stamp_lines.StampLines | None
     steps: untimed.Steps | None = None
     seen: set[str] = field(default_factory=set)
@@ -121,10 +121,10 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(
             f"{log.name}: no line shows a power rail (VDD_…); this board or release of tegrastats does not measure power"
         )
-    collector, steps, clock = None, None, stamps.Localiser(None)
+    collector, steps, clock = None, None, local_time.Localiser(None)
     first = next(((n, m[1]) for n, line in enumerate(log.head.lines, 1) if (m := _OWN.match(line))), None)
     if first is not None:
-        clock = stamps.localiser(_FORM, log.options, log.name, *first)
+        clock = local_time.localiser(_FORM, log.options, log.name, *first)
     else:
         collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*RAM "))
         steps = untimed.Steps(log) if collector is None and log.options.distance_s is not None else None

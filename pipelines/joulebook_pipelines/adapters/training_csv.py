@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, dialect, step_names, table, wandb_system, work
+from joulebook_pipelines.logs import damage, dialect, step_names, table, wall_clock, wandb_system, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.dialect import Dialect
 
@@ -53,10 +53,10 @@ def _parse(log: Log) -> Iterator[Part]:
         rows = [dialect.split_line(line, found.separator) for line in log.head.lines[found.first_line - 1 :][:200]]
         samples = [r[at] for r in rows if len(r) == len(found.titles) and r[at]]
         minutes = bool(samples) and all(_MINUTES.match(s.strip()) for s in samples)
-        if (minutes or work.are_durations(samples)) and "step_time_s" not in names:
+        if (minutes or wall_clock.are_durations(samples)) and "step_time_s" not in names:
             names["step_time_s"], columns["step_time_s"] = names.pop("end_utc"), columns.pop("end_utc")
         else:
-            form = work.stamp_form(log, samples)
+            form = wall_clock.form(log, samples)
     collected, cards = work.Steps(log, names, form), wandb_system.System(log, found.titles, form)
     columns |= {n: found.names[found.titles.index(n)] for n in cards.known}
     for block in log.blocks():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, step_documents, step_names, table, wandb_system, work
+from joulebook_pipelines.logs import damage, step_documents, step_names, table, wall_clock, wandb_system, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LOOKED_AT = 50
@@ -68,10 +68,10 @@ def _parse(log: Log) -> Iterator[Part]:
     form = None
     if "end_utc" in names:
         told = [str(o[names["end_utc"]]) for o in _objects(log.head, 100) if o.get(names["end_utc"]) is not None]
-        if work.are_durations(told) and "step_time_s" not in names:
+        if wall_clock.are_durations(told) and "step_time_s" not in names:
             names["step_time_s"] = names.pop("end_utc")
         else:
-            form = work.stamp_form(log, told)
+            form = wall_clock.form(log, told)
     collected, cards = work.Steps(log, names, form), wandb_system.System(log, _plain(log.head), form)
     for block in log.blocks():
         raw, rejects = _split(block, names | {n: n for n in cards.known})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, dialect, step_names, table, work
+from joulebook_pipelines.logs import damage, dialect, step_names, table, wall_clock, work
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _WALL = frozenset({"wall time", "wall_time", "_timestamp", "timestamp"})
@@ -75,7 +75,7 @@ def _parse(log: Log) -> Iterator[Part]:
         )
     if wall:
         rows = [dialect.split_line(line, ",") for line in log.head.lines[1:200]]
-        form = work.stamp_form(log, [r[0] for r in rows if len(r) == len(chart.names) and r[0]])
+        form = wall_clock.form(log, [r[0] for r in rows if len(r) == len(chart.names) and r[0]])
     runs = {
         run: work.Steps(log, _titles(chart, things, wall=wall), form) for run, things in chart.runs.items() if things
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import stamp_lines, stamps, untimed
+from joulebook_pipelines.logs import local_time, stamp_lines, stamps, untimed
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 
 _TOOL = re.compile(r"^\s*[\[\]{}\"]|^\s*(?:device|gpu|card\d+)\b")
@@ -73,7 +73,7 @@ class Times:
         self.collector: stamp_lines.StampLines | None = None
         self.steps: untimed.Steps | untimed.Moment | None = None
         self._form: stamps.StampForm | None = None
-        self._clock = stamps.Localiser(None)
+        self._clock = local_time.Localiser(None)
         numbers = [s for s in samples if _NUMBER.fullmatch(s)]
         samples = numbers if len(numbers) * 2 > len(samples) else samples
         if not samples:
@@ -85,15 +85,12 @@ class Times:
                     f"{log.name}: its rounds carry no time, and without times there is no energy; {CURE}"
                 )
             return
-        try:
-            self._form = stamps.detect(samples, day_first=log.options.day_first)
-        except stamps.StampError as error:
-            raise LogRefusedError(f"{log.name}: {error}") from None
+        self._form = local_time.form(samples, log.options, log.name)
         if self._form.pattern == "relative":
             raise LogRefusedError(
                 f"{log.name}:{line}: the times ({samples[0]!r}) count from an unknown start; log again with real ones"
             )
-        self._clock = stamps.localiser(self._form, log.options, log.name, line, samples[0])
+        self._clock = local_time.localiser(self._form, log.options, log.name, line, samples[0])
 
     def utc(self, texts: pl.Series) -> pl.Series:
         """Return UTC stamps of texts; null where one cannot be read."""

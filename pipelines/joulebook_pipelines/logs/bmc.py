@@ -18,6 +18,7 @@ from joulebook_pipelines.logs import (
     bmc_values,
     cells,
     host_prefix,
+    local_time,
     sensors,
     stamp_lines,
     stamp_spellings,
@@ -89,7 +90,7 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
     if not own:
         first, dumps = _dumps(log, dialect)
         steps = untimed.of_dumps(log, dumps, dialect.cure)
-        return _Reader(log, dialect, None, stamps.Localiser(None), steps=steps, first_name=first)
+        return _Reader(log, dialect, None, local_time.Localiser(None), steps=steps, first_name=first)
     form = stamps.StampForm("own", aware=False)
     texts = pl.DataFrame({"text": [t for _, t in own]})
     times = texts.select(naive=dialect.own_time(pl.col("text")))
@@ -103,7 +104,7 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
             "tells a time; "
             f"{dialect.cure}"
         )
-    clock = stamps.localiser(form, log.options, log.name, *own[0])
+    clock = local_time.localiser(form, log.options, log.name, *own[0])
     return _Reader(log, dialect, None, clock)
 
 
@@ -115,10 +116,7 @@ def _numeric(log: Log, texts: pl.Series) -> stamps.StampForm:
     LogRefusedError
         Day and month cannot be told apart, or the form is not known.
     """
-    try:
-        return stamps.detect(stamp_spellings.plain(texts).to_list(), day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
+    return local_time.form(stamp_spellings.plain(texts).to_list(), log.options, log.name)
 
 
 def _in_numbers(text: pl.Expr, *, form: stamps.StampForm) -> pl.Expr:
@@ -154,7 +152,7 @@ class _Reader:
     log: Log
     dialect: Dialect
     collector: stamp_lines.StampLines | None
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     doubts: bmc_doubts.Doubts = field(default_factory=bmc_doubts.Doubts)
     owner: dict[tuple[str, str], str] = field(default_factory=dict)
     scopes: dict[str, str] = field(default_factory=dict)

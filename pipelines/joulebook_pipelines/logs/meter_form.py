@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import stamp_spellings, stamps
+from joulebook_pipelines.logs import local_time, stamp_spellings, stamps
 from joulebook_pipelines.logs.contract import Block, Log
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
@@ -42,7 +42,7 @@ class Understood:
     dialect: Dialect
     layout: Layout
     form: stamps.StampForm
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     decimal: str
     clock_only: bool = False
     label: str | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 import polars as pl
 
@@ -19,6 +18,7 @@ from joulebook_pipelines.logs import (
     meter_long,
     meter_oddities,
     meter_table,
+    midnight,
     relative,
     table,
 )
@@ -28,8 +28,6 @@ from joulebook_pipelines.logs.meter_form import Understood
 from joulebook_pipelines.logs.table import Field
 
 _CARD = r"(?i)^gpu[ _#:-]?(\d+)$"
-
-_HALF_DAY_US = 43_200_000_000
 
 
 def parts(log: Log) -> Iterator[Part]:
@@ -50,8 +48,7 @@ class Reader:
     found: Understood
     checks: meter_checks.Checks
     seen: set[str] = field(default_factory=set)
-    last_of_day_us: int | None = None
-    days: int = 0
+    days: midnight.Days = field(default_factory=midnight.Days)
     headers: meter_oddities.Headers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -227,7 +224,7 @@ class Reader:
         text = meter_form.stamp_text(raw, found.layout)
         naive = meter_form.naive_stamps(text, found, options.date)
         if found.clock_only:
-            naive = self._over_midnight(naive)
+            naive = self.days.over(naive)
         raw = raw.with_columns(text, found.clock.to_utc(naive).alias("ts_utc"), span_s=pl.lit(None, pl.Float64))
         if found.layout.end is not None:
             ends = raw.select(pl.col(found.layout.end).fill_null("").str.strip_chars(' "').alias("stamp")).to_series()
@@ -243,15 +240,6 @@ class Reader:
             if found.label == "start":
                 raw = raw.with_columns(ts_utc=pl.col("ts_utc") + pl.duration(microseconds=round(found.span_s * 1e6)))
         return raw
-
-    def _over_midnight(self, naive: pl.Series) -> pl.Series:
-        """Add a day wherever times of day fall back by half a day or more."""
-        us = naive.to_physical().cast(pl.Int64).forward_fill()
-        before = us.shift(1, fill_value=self.last_of_day_us)
-        passed = ((us - before) < -_HALF_DAY_US).fill_null(value=False).cast(pl.Int64).cum_sum() + self.days
-        if len(us):
-            self.last_of_day_us, self.days = us[-1], int(passed[-1])
-        return naive + passed * timedelta(days=1)
 
 
 def _without_blank_rows(frame: pl.DataFrame, time: str) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, meter_energy, stamps
+from joulebook_pipelines.logs import cells, local_time, meter_energy
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 from joulebook_pipelines.logs.meter_columns import Layout
 from joulebook_pipelines.logs.meter_form import END_OF_DAY, Understood, naive_stamps, stamp_text
@@ -47,7 +47,7 @@ def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
     if left:
         found = replace(found, findings=(*found.findings, _untold(log, layout, found, left)))
     first = str(sample[layout.time[0]][0])
-    clock = stamps.localiser(found.form, replace(options, timezone=options.timezone or "UTC"), log.name, 1, first)
+    clock = local_time.localiser(found.form, replace(options, timezone=options.timezone or "UTC"), log.name, 1, first)
     return _with_spans(log, found, clock.to_utc(naive), naive, stamp_text(sample, layout))
 
 

@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import stamp_spellings, stamps
+from joulebook_pipelines.logs import local_time, stamp_spellings, stamps
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
@@ -140,7 +140,4 @@ def form_of(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
                 f"first line to this [[source]]"
             )
         like = [f"{log.options.date} {t}" for t in like]
-    try:
-        return stamps.detect(like, day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
+    return local_time.form(like, log.options, log.name)

@@ -11,6 +11,7 @@ from joulebook_pipelines.logs import (
     cells,
     decimals,
     dialect,
+    local_time,
     meter_columns,
     meter_mapping,
     meter_spans,
@@ -76,7 +77,7 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
         form = meter_stamps.day_numbers(log, like) or seconds
     options = meter_stamps.in_zone(log.options, layout.zone) if layout.zone and not form.aware else log.options
     aware = replace(form, aware=form.pattern != "relative" or log.options.date is None) if form.aware else form
-    clock = stamps.localiser(aware, options, log.name, written.first_line, like[0])
+    clock = local_time.localiser(aware, options, log.name, written.first_line, like[0])
     found = Understood(
         written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form)
     )

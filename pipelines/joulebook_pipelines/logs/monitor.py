@@ -9,16 +9,21 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, damage, hash_table, stamp_lines, stamps, table, untimed
+from joulebook_pipelines.logs import (
+    cells,
+    damage,
+    hash_table,
+    local_time,
+    midnight,
+    stamp_lines,
+    stamps,
+    table,
+    untimed,
+)
 from joulebook_pipelines.logs.contract import Block, Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
 _COLUMN_STAMP = stamps.StampForm("%Y%m%d %H:%M:%S", aware=False)
-
-_HALF_DAY_US = 43_200_000_000
-"""A time of day that falls back by more than half a day has passed midnight."""
-
-_DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -54,14 +59,13 @@ class _Reader:
     log: Log
     dialect: Dialect
     splitter: hash_table.Splitter
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     collector: stamp_lines.StampLines | None
     between: bool
     columns: frozenset[str]
     first_name: str
     last_stamp: str | None = None
-    last_us: int | None = None
-    days: int = 0
+    days: midnight.Days = field(default_factory=midnight.Days)
     steps: untimed.Steps | None = None
     seen: dict[str, Channel] = field(default_factory=dict)
 
@@ -172,19 +176,8 @@ class _Reader:
             text = pl.concat_str(pl.col(places["date"]), time, separator=" ")
             return self.clock.to_utc(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series())
         text = pl.concat_str(pl.lit((self.log.options.date or "").replace("-", "") + " "), time)
-        return self.clock.to_utc(
-            self._over_midnight(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series())
-        )
-
-    def _over_midnight(self, naive: pl.Series) -> pl.Series:
-        """Add a day wherever the time of day falls back to the morning."""
-        us = naive.to_physical().cast(pl.Int64)
-        known = us.forward_fill()
-        before = known.shift(1).fill_null(pl.lit(self.last_us, pl.Int64))
-        passed = ((known - before) < -_HALF_DAY_US).fill_null(value=False).cast(pl.Int64).cum_sum() + self.days
-        if len(known) and known[-1] is not None:
-            self.last_us, self.days = int(known[-1]), int(passed[-1])
-        return (us + passed * _DAY_US).cast(pl.Datetime("us")).alias(naive.name)
+        naive = raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series()
+        return self.clock.to_utc(self.days.over(naive))
 
     def _device(self, places: Mapping[str, str]) -> pl.Expr:
         if self.dialect.gpu not in places or (self.dialect.process or self.dialect.gpu) not in places:
@@ -262,7 +255,7 @@ def parse(log: Log, dialect: Dialect, findings: tuple[Finding, ...] = ()) -> Ite
 
 def _timing(
     log: Log, dialect: Dialect, names: Sequence[str]
-) -> tuple[frozenset[str], stamp_lines.StampLines | None, stamps.Localiser]:
+) -> tuple[frozenset[str], stamp_lines.StampLines | None, local_time.Localiser]:
     """Return the columns that hold times, what reads stamps between the rounds, and the clock.
 
     Raises
@@ -271,7 +264,7 @@ def _timing(
         There are no times, or they need a zone or a date that nobody says.
     """
     columns = frozenset({"date", "time"} & set(names))
-    collector, clock = None, stamps.Localiser(None)
+    collector, clock = None, local_time.Localiser(None)
     if "time" in columns:
         if "date" not in columns and log.options.date is None:
             raise LogRefusedError(
@@ -281,7 +274,9 @@ def _timing(
         first, sample = next(
             ((n, line) for n, line in enumerate(log.head.lines, 1) if line.strip() and "#" not in line), (1, "")
         )
-        clock = stamps.localiser(_COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)]))
+        clock = local_time.localiser(
+            _COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)])
+        )
     else:
         collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
         if collector is None and (log.options.distance_s is None or dialect.process):

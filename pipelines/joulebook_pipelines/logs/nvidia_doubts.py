@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs.contract import Log
+from joulebook_pipelines.logs.local_time import Localiser
 from joulebook_pipelines.logs.nvidia_query import Layout
-from joulebook_pipelines.logs.stamps import Localiser
 
 
 def about(log: Log, layout: Layout, header_at: int | None) -> tuple[Finding, ...]:

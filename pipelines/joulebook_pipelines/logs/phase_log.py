@@ -11,7 +11,7 @@ import polars as pl
 
 from joulebook import schema
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, stamps, table, work
+from joulebook_pipelines.logs import cells, stamps, table, wall_clock
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 from joulebook_pipelines.logs.table import Field
 
@@ -128,8 +128,8 @@ class Phases:
                 f'{log.name}: nothing says the unit of {names["duration"]!r}; add units = {{ span_s = "s" }} to this [[source]]'
             )
         self._scale = cells.factor("span_s", log.options.units.get("span_s", "s")) or 1.0
-        self._form = work.stamp_form(log, samples)
-        self._clock = work.clock_of(log, self._form)
+        self._form = wall_clock.form(log, samples)
+        self._clock = wall_clock.of(log, self._form)
 
     def read(self, raw: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return phases and rejects.

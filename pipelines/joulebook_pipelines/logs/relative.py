@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs import local_time, midnight, stamps
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
-from joulebook_pipelines.logs.stamps import Localiser, StampForm
-
-HALF_DAY_US = 43_200_000_000
-"""A time of day that falls back by more has passed midnight; by less, the clock was set back."""
+from joulebook_pipelines.logs.local_time import Localiser
+from joulebook_pipelines.logs.stamps import StampForm
 
 _ZERO = datetime(1970, 1, 1)
 
@@ -59,12 +57,12 @@ def stamping(log: Log, form: StampForm, line: int, sample: str, *, start: dateti
     """
     if form.pattern != "relative":
         return Stamping(
-            lambda text: stamps.parse(text, form), stamps.localiser(form, log.options, log.name, line, sample)
+            lambda text: stamps.parse(text, form), local_time.localiser(form, log.options, log.name, line, sample)
         )
     if start is None and log.options.date is None:
         return Stamping(lambda text: stamps.parse(text, form), Localiser(None), (unknown_start(log),))
     since = start or datetime.fromisoformat(str(log.options.date))
-    clock = stamps.localiser(replace(form, aware=False), log.options, log.name, line, f"{since} + {sample} s")
+    clock = local_time.localiser(replace(form, aware=False), log.options, log.name, line, f"{since} + {sample} s")
     return Stamping(lambda text: stamps.parse(text, form) + (since - _ZERO), clock)
 
 
@@ -112,9 +110,8 @@ class OfDay:
             )
         self._date = log.options.date
         form = StampForm("%Y-%m-%d %H:%M:%S%.f", aware=False)
-        self._clock = stamps.localiser(form, log.options, log.name, line, sample)
-        self._last_us: int | None = None
-        self._days = 0
+        self._clock = local_time.localiser(form, log.options, log.name, line, sample)
+        self._days = midnight.Days()
 
     def utc(self, text: pl.Series) -> pl.Series:
         """Return the UTC stamps of times such as ``23:59:58``, ``23:59:58.9`` or ``23:59:58:900``."""
@@ -123,9 +120,4 @@ class OfDay:
         naive = text.alias("t").to_frame().select(
             dated.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False).alias("ts_utc")
         ).to_series()  # fmt: skip
-        us = naive.to_physical().cast(pl.Int64).forward_fill()
-        passed = ((us - us.shift(1, fill_value=self._last_us)) < -HALF_DAY_US).fill_null(value=False)
-        days = passed.cast(pl.Int64).cum_sum() + self._days
-        if len(us):
-            self._last_us, self._days = us[-1], int(days[-1])
-        return self._clock.to_utc(naive + days * timedelta(days=1))
+        return self._clock.to_utc(self._days.over(naive))

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, dialect, relative, stamps
+from joulebook_pipelines.logs import cells, dialect, local_time, relative
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 from joulebook_pipelines.logs.run_titles import Columns
 
@@ -100,10 +100,7 @@ def _sound(frame: pl.DataFrame) -> pl.DataFrame:
 def _utc(log: Log, raw: pl.DataFrame, found: Columns, role: str) -> tuple[pl.Series, tuple[Finding, ...]]:
     column, at = f"c{found.roles[role]}", raw["line"]
     samples = [t for t in raw[column].head(200).to_list() if t]
-    try:
-        form = stamps.detect(samples, day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
+    form = local_time.form(samples, log.options, log.name)
     known = relative.stamping(log, form, int(at[0]), samples[0])
     naive = raw.select(known.naive(pl.col(column).fill_null("")).alias(role)).to_series()
     return known.clock.to_utc(naive), known.findings

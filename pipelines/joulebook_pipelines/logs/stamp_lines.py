@@ -9,7 +9,7 @@ from datetime import date
 
 import polars as pl
 
-from joulebook_pipelines.logs import stamps
+from joulebook_pipelines.logs import local_time, stamps
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -58,7 +58,7 @@ class StampLines:
     pattern: str
     style: str
     form: stamps.StampForm
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     began: date | None = None
 
     def split(self, texts: pl.Expr) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
@@ -143,9 +143,6 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
         zones = {m[1] for t in texts if (m := re.search(r":\d\d(?:\s+[AP]M)?\s+([A-Z]{1,5})(?:\s|$)", t))}
         form_ = stamps.StampForm("date", aware=bool(zones) and zones <= _UTC_NAMES)
     else:
-        try:
-            form_ = stamps.detect([re.sub(_UTC_TAIL, "Z", t) for t in texts], day_first=options.day_first)
-        except stamps.StampError as error:
-            raise LogRefusedError(f"{name}: {error}") from None
-    clock = stamps.localiser(form_, options, name, first, sample)
+        form_ = local_time.form([re.sub(_UTC_TAIL, "Z", t) for t in texts], options, name)
+    clock = local_time.localiser(form_, options, name, first, sample)
     return StampLines(f"{LEAD}({_POLARS[style]}){TAIL}", style, form_, clock, began)

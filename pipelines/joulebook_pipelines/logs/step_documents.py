@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import json_objects, step_names, table, work
+from joulebook_pipelines.logs import json_objects, step_names, table, wall_clock, work
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Part
 
 FEWEST = 2
@@ -71,10 +71,10 @@ def parse(log: Log, known: dict[str, str]) -> Iterator[Part]:
         frame = _frame([(at, {**o, "": o["epoch"]}) for at, o in rows], titles)
     else:
         samples = [str(o[n]) for _, _, o in objects[:200] if (n := known.get("end_utc", "")) and o.get(n) is not None]
-        if work.are_durations(samples) and "step_time_s" not in titles:
+        if wall_clock.are_durations(samples) and "step_time_s" not in titles:
             titles["step_time_s"] = titles.pop("end_utc")
         elif samples:
-            form = work.stamp_form(log, samples)
+            form = wall_clock.form(log, samples)
         frame = _frame([(at, o) for at, _, o in objects], titles)
     collected = work.Steps(log, titles, form)
     lost = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")

@@ -8,7 +8,7 @@ from datetime import date
 
 import polars as pl
 
-from joulebook_pipelines.logs import relative, stamps, work
+from joulebook_pipelines.logs import relative, stamps, wall_clock
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -43,7 +43,7 @@ class Stamps:
             self.form = _WHOLE
             return
         samples = pl.Series("t", list(told)).to_frame().select(_with_year(pl.col("t"), self._began)).to_series()
-        self.form = work.stamp_form(log, [t.replace(",", ".") for t in samples.drop_nulls()])
+        self.form = wall_clock.form(log, [t.replace(",", ".") for t in samples.drop_nulls()])
 
     def whole(self, told: pl.Series) -> pl.Series:
         """Return the stamps of lines, in the order of the file, as text with their date."""

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import relative, stamps
+from joulebook_pipelines.logs import local_time, relative
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
-from joulebook_pipelines.logs.stamps import Localiser, StampForm
+from joulebook_pipelines.logs.local_time import Localiser
+from joulebook_pipelines.logs.stamps import StampForm
 
 _ZERO = datetime(1970, 1, 1)
 
@@ -42,7 +43,7 @@ class Steps:
         self._start = datetime.fromisoformat(str(log.options.date)) if dated else _ZERO
         form = StampForm("%Y-%m-%d", aware=False)
         self._clock = (
-            stamps.localiser(form, log.options, log.name, 1, str(log.options.date)) if dated else Localiser(None)
+            local_time.localiser(form, log.options, log.name, 1, str(log.options.date)) if dated else Localiser(None)
         )
 
     def next(self, count: int) -> pl.Series:
@@ -91,7 +92,7 @@ class Moment:
         self._start = datetime.fromisoformat(str(log.options.date)) if dated else _ZERO
         form = StampForm("%Y-%m-%d", aware=False)
         self._clock = (
-            stamps.localiser(form, log.options, log.name, 1, str(log.options.date)) if dated else Localiser(None)
+            local_time.localiser(form, log.options, log.name, 1, str(log.options.date)) if dated else Localiser(None)
         )
 
     def at(self, numbers: pl.Series) -> pl.Series:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from joulebook_pipelines.logs import entries, stamps, work
+from joulebook_pipelines.logs import entries, stamps, wall_clock
 from joulebook_pipelines.logs.contract import Channel, Log
 
 _NAME = re.compile(r"^(?:system[./])?gpu\.(\d+)\.(\w+)$")
@@ -49,7 +49,7 @@ class System:
     def __init__(self, log: Log, names: Sequence[str], form: stamps.StampForm | None) -> None:
         self.known = known(names) if form is not None else {}
         self._form = form
-        self._clock = work.clock_of(log, form) if form is not None else None
+        self._clock = wall_clock.of(log, form) if form is not None else None
         self._told: set[str] = set()
 
     def read(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from joulebook import rules
-from joulebook_pipelines.logs import cells, damage, plain, plain_scan, rows, stamps, table
+from joulebook_pipelines.logs import cells, damage, local_time, plain, plain_scan, rows, stamps, table
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -73,7 +73,7 @@ class Sheet:
     time: Field
     groups: tuple[Group, ...]
     naive: Naive
-    clock: stamps.Localiser
+    clock: local_time.Localiser
     first_row: int = 2
     labels: Mapping[str, str] = field(default_factory=dict)
     unmeasured: Mapping[str, tuple[tuple[float, ...], str]] = field(default_factory=dict)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import polars as pl
 
@@ -20,74 +19,27 @@ from joulebook_pipelines.logs import (
     step_times,
     step_tokens,
     table,
+    wall_clock,
 )
-from joulebook_pipelines.logs.contract import Channel, Log, LogRefusedError, Part
+from joulebook_pipelines.logs.contract import Channel, Log, Part
 from joulebook_pipelines.logs.table import Field
 
 ORIGIN = "training log"
 
-_NUMBERS = ("step", "epoch", *step_names.VALUES, *step_names.REPORTED)
+_LONGEST_STEP_S = 1e7
+"""Four months: no step takes longer, and the calendar is not left."""
 
-_NUMBER = re.compile(r"^\d+(\.\d+)?$")
+_NUMBERS = ("step", "epoch", *step_names.VALUES, *step_names.REPORTED)
 
 STEP_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "run_id": pl.String, "step": pl.Int64, "start_utc": pl.Datetime("us", "UTC"), "end_utc": pl.Datetime("us", "UTC"),
     "tokens": pl.Float64, "loss": pl.Float64, "batch_size": pl.Float64, "learning_rate": pl.Float64,
 }  # fmt: skip
 
-FALLS_OF_DURATIONS = 0.05
-"""Share of lines before which a clock is not ahead: a restart sets it back once, durations are now longer, now shorter."""
-
 
 def run_of(log: Log) -> str:
     """Return the run of a log that names none: its file's name without endings."""
     return log.path.name.split(".")[0]
-
-
-def stamp_form(log: Log, samples: Sequence[str]) -> stamps.StampForm:
-    """Return the form of a log's stamps.
-
-    Raises
-    ------
-    LogRefusedError
-        There are none, or their form or zone is not known.
-    """
-    numbers = [s for s in samples if _NUMBER.match(s.strip())]
-    try:
-        # One damaged stamp among numbers must not hide what the others are.
-        form = stamps.detect(numbers if 2 * len(numbers) > len(samples) else samples, day_first=log.options.day_first)
-    except stamps.StampError as error:
-        raise LogRefusedError(f"{log.name}: {error}") from None
-    if form.pattern == "relative":
-        raise LogRefusedError(
-            f"{log.name}: the times ({samples[0]!r}) are seconds since an unknown start; log wall-clock time, or Unix time"
-        )
-    if not form.aware and log.options.timezone is None and log.options.utc_offset_s is None:
-        raise LogRefusedError(
-            f'{log.name}: the stamps ({samples[0]!r}) carry no zone; add timezone = "Area/City" to [study] or to this [[source]], or '
-            "utc_offset_s"
-        )
-    return form
-
-
-def are_durations(samples: Sequence[str]) -> bool:
-    """Tell whether what is called a time is how long each step took: small numbers that do not grow.
-
-    Examples
-    --------
-    >>> are_durations(["0.52", "0.51", "0.52"]), are_durations(["0.5", "1.0", "1.5"]), are_durations(["1793610010", "1793610009"])
-    (True, False, False)
-    """
-    if len(samples) < 2 or not all(_NUMBER.match(s.strip()) for s in samples):
-        return False
-    values = [float(s) for s in samples]
-    falls = sum(b <= a for a, b in itertools.pairwise(values))
-    return max(values) < stamps.EPOCH_2000_S and falls > FALLS_OF_DURATIONS * (len(values) - 1)
-
-
-def clock_of(log: Log, form: stamps.StampForm) -> stamps.Localiser:
-    """Return what turns stamps of that form into UTC."""
-    return stamps.Localiser(None) if form.aware else stamps.Localiser(log.options.timezone, log.options.utc_offset_s)
 
 
 def without_times(log: Log, written_by: str) -> Finding:
@@ -114,7 +66,7 @@ class Steps:
 
     def __init__(self, log: Log, names: Mapping[str, str], form: stamps.StampForm | None) -> None:
         self._log, self._names, self._form = log, dict(names), form
-        self._clock = clock_of(log, form) if form else None
+        self._clock = wall_clock.of(log, form) if form else None
         self._told: list[pl.DataFrame] = []
         self._cumulative = False
         self._processes = 1
@@ -179,8 +131,9 @@ class Steps:
         text = raw.join(bare.select("line"), on="line", how="semi", maintain_order="left").select("line", raw=column)
         return told.join(bare, on="line", how="anti"), table.whole_lines(text, "not-a-training-step")
 
+    @cached_property
     def _all(self) -> pl.DataFrame:
-        """Return everything that was told, with token counts of each step where the log counts from the start."""
+        """Everything that was told by the end of the log, with the tokens of each step where the log counts from the start."""
         if not self._told:
             return pl.DataFrame()
         told = pl.concat(self._told)
@@ -196,7 +149,7 @@ class Steps:
 
     def steps(self) -> pl.DataFrame:
         """Return the rows of ``steps``."""
-        told = self._all()
+        told = self._all
         if told.is_empty():
             return pl.DataFrame(schema=STEP_SCHEMA)
         start = pl.col("at") - pl.duration(
@@ -213,7 +166,7 @@ class Steps:
 
         How many boards a mean is over is not said, so it is a ``part`` unless study.toml gives the scope.
         """
-        told = self._all()
+        told = self._all
         named = [q for q in ("utilization_ratio", "power_w") if q in self._names]
         if told.is_empty() or not named or self._form is None:
             return None, table.no_rejects(), ()
@@ -232,7 +185,7 @@ class Steps:
 
     def runs(self) -> pl.DataFrame:
         """Return the runs that the steps make: from the start of the first step to the end of the last."""
-        told = self._all()
+        told = self._all
         if told.is_empty():
             return pl.DataFrame()
         first = self.steps().group_by("run_id").agg(first=pl.coalesce("start_utc", "end_utc").min())
@@ -298,7 +251,3 @@ def _joined(told: pl.DataFrame) -> pl.DataFrame:
     same = pl.struct("run_id", "step").rle_id().alias("group")
     values = [pl.col(c).drop_nulls().first() for c in told.columns if c not in {"run_id", "step"}]
     return told.group_by(same, "run_id", "step", maintain_order=True).agg(values).select(told.columns)
-
-
-_LONGEST_STEP_S = 1e7
-"""Four months: no step takes longer, and the calendar is not left."""
