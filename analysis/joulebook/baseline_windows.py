@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import distributions, quiet, stats, totals
+from joulebook import distributions, quiet, serial, stats, totals
 from joulebook.findings import Estimate
 from joulebook.wording import counted
 
@@ -58,7 +58,7 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     if not watts.size:
         return Estimate.refused("no steady readings", unit="W", n=0, method="mean of steady windows")
     parts = [part for part in parts if part.size]
-    pooled = stats.mean_interval(watts)
+    pooled = serial.mean_interval(watts)
     mean = float(watts.mean())
     means = np.array([part.mean() for part in parts])
     spread = float(np.ptp(means)) / 2.0 if means.size > 1 else 0.0
@@ -82,7 +82,7 @@ def _wander(parts: Sequence[Array], watts: Array) -> tuple[float, str]:
     reach = float(max(abs(block - watts.mean()) for block in blocks))
     if len(blocks) >= MIN_BLOCKS:
         return reach, f"slow wander: the interval is the reach of means of {MIN_READINGS} readings"
-    n_eff = stats.effective_n(watts)
+    n_eff = serial.effective_n(watts)
     t = float(distributions.student_quantile(0.975, max(n_eff - 1.0, 1.0)))
     reason = f"slow wander: {watts.size} readings are worth {n_eff:.1f} independent ones, and the interval is theirs"
     return max(reach, t * float(watts.std(ddof=1)) / math.sqrt(n_eff)), reason

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import polars as pl
 
-from joulebook import stats, totals
+from joulebook import serial, stats, totals
 
 COLUMNS = ("reading_w", "reference_w", "reading_se_w", "reference_se_w", "recording")
 """Columns of a frame of points."""
@@ -95,7 +95,7 @@ def _between(rows: pl.DataFrame, start: datetime, end: datetime) -> pl.Series:
 
 def _mean(values: pl.Series) -> tuple[float, float]:
     """Return a mean and its standard error, autocorrelation and resolution included [W]."""
-    estimate = stats.mean_interval(values.to_numpy())
+    estimate = serial.mean_interval(values.to_numpy())
     sd = float(values.std() or 0.0)  # type: ignore[arg-type]
     # without an interval the readings are worth few independent ones: the standard deviation itself bounds the error
     se = estimate.half_width / Z95 if estimate.half_width is not None else sd

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import changepoints_partition, ranks, stats
+from joulebook import changepoints_partition, ranks, serial, stats
 from joulebook.changepoints_partition import Array, Indices
 from joulebook.findings import Finding
 
@@ -79,7 +79,7 @@ def _noise(values: Array, cumulative: Array, starts: Indices) -> tuple[float, fl
     residual = values - np.repeat(means, lengths)
     sd = stats.mad(residual) or float(np.std(residual))
     residual = np.clip(residual, -CLIP_SD * sd, CLIP_SD * sd)
-    a = float(np.clip(stats.lag1(residual), 0.0, LARGEST_LAG1))
+    a = float(np.clip(serial.lag1(residual), 0.0, LARGEST_LAG1))
     return float(np.var(residual)) * (1.0 + a) / (1.0 - a), a
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import counters
-from joulebook.stretches import Floats, bridge_limit_s, median_step_s
+from joulebook import bridges, counters
+from joulebook.stretches import Floats
 
 READINGS_A_TICK = 50
 """Readings in the span of a counter that ticks more rarely than it is read: a tick is known to one reading, a fiftieth."""
@@ -77,7 +77,7 @@ def _means(steps: pl.DataFrame, quantum_j: float) -> pl.DataFrame:
     stamp_s = steps["ts_utc"].dt.epoch("us").to_numpy() / 1e6
     energy_j = steps["energy_j"].fill_null(np.nan).to_numpy()
     length_s = steps["span_s"].fill_null(np.nan).to_numpy()
-    known = steps["kind"].is_in(SPEAKING).to_numpy() & (length_s <= bridge_limit_s(median_step_s(stamp_s)))
+    known = steps["kind"].is_in(SPEAKING).to_numpy() & (length_s <= bridges.limit_s(bridges.median_step_s(stamp_s)))
     first, last = _spans(energy_j, known, _steps_a_span(energy_j[known], quantum_j))
     total_j = np.cumsum(np.where(known, energy_j, 0.0))
     watts = (total_j[last] - total_j[first]) / (stamp_s[last] - stamp_s[first])

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from joulebook import bridges
 from joulebook.counter_walk import CEILING_W, KINDS, LIKELY_TOP_W, Limits, walk
 from joulebook.findings import Finding, Severity
 from joulebook.schema import UTC
-from joulebook.stretches import Floats, bridge_limit_s, median_step_s
+from joulebook.stretches import Floats
 from joulebook.uncertainty import grain_w
 from joulebook.wording import counted as counted_of
 
@@ -130,7 +131,7 @@ def _one(
     quantum = grain_w(counter)
     limits = Limits(
         range_j=np.nan if range_j is None else range_j, top_w=float(max_power_w or CEILING_W),
-        known_top=max_power_w is not None, quantum_j=quantum, gap_s=bridge_limit_s(median_step_s(stamp)),
+        known_top=max_power_w is not None, quantum_j=quantum, gap_s=bridges.limit_s(bridges.median_step_s(stamp)),
     )  # fmt: skip
     return walk(stamp, counter, limits), quantum
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import stats, totals
+from joulebook import serial, totals
 from joulebook.findings import Estimate, Finding, Severity
 
 Array = npt.NDArray[np.float64]
@@ -121,7 +121,7 @@ def _binned(readings: pl.DataFrame, target: str, names: Sequence[str], bin_s: fl
 def _correlation_time(values: Array) -> int:
     """Return the lag at which the autocorrelation falls below 1/e [bins]."""
     reach = min(values.size // 4, 500)
-    low = np.flatnonzero(stats.autocorrelation(values, reach) < math.exp(-1.0))
+    low = np.flatnonzero(serial.autocorrelation(values, reach) < math.exp(-1.0))
     return int(low[0]) if low.size else reach
 
 
@@ -154,7 +154,7 @@ def _problem(table: Array, names: Sequence[str]) -> tuple[str, Array]:
     constant = [name for name, values in zip(names, table[:, 1:].T, strict=True) if np.ptp(values) == 0.0]
     if np.ptp(table[:, 0]) == 0.0 or constant:
         return f"{', '.join(constant) or 'power'} does not vary", none
-    n_eff = stats.effective_n(table[:, 0])
+    n_eff = serial.effective_n(table[:, 0])
     if n_eff < MIN_N_EFF_PER_DRIVER * p:
         return (
             f"{table.shape[0]} bins are worth {n_eff:.0f} independent ones, {10 * p} are needed for {p} drivers",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from joulebook import stretches, uncertainty
+from joulebook import bridges, stretches, uncertainty
 from joulebook.energy_device import DeviceEnergy, judged, seconds
 from joulebook.stretches import Stretches
 
@@ -30,7 +30,7 @@ def measure_counter(
     stamp, span = seconds(known["ts_utc"], origin_us), known["span_s"].to_numpy()
     power = known["energy_j"].to_numpy() / span
     read = seconds(deltas["ts_utc"], origin_us)
-    period = stretches.median_step_s(read)
+    period = bridges.median_step_s(read)
     whole = stretches.over_spans(stamp, span, power, limit_s=0.0)
     longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=period or 0.0)
     inside = stretches.clip(longer, length_s=length_s)

@@ -11,7 +11,7 @@ import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from joulebook import aliasing, load_edges, ranks, stats, step_sums, stretches, uncertainty
+from joulebook import aliasing, bridges, load_edges, ranks, stats, step_sums, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
 
 Kind = Literal["instant", "mean", "hold"]
@@ -134,8 +134,8 @@ def measure(
         readings = readings.sort("ts_utc", maintain_order=True)
     stamp, power = seconds(readings["ts_utc"], origin_us), _array(readings["power_w"])
     asked = stamp if attempts is None else np.sort(seconds(attempts.drop_nulls(), origin_us))
-    period = rule.period_s or stretches.median_step_s(asked)
-    limit = rule.max_gap_s if rule.max_gap_s is not None else stretches.bridge_limit_s(period)
+    period = rule.period_s or bridges.median_step_s(asked)
+    limit = rule.max_gap_s if rule.max_gap_s is not None else bridges.limit_s(period)
     whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit, asked=asked)
     seen = slice(*np.searchsorted(stamp, (0.0, np.nextafter(length_s, np.inf))))
     reach = max(period or 0.0, blur)
@@ -189,7 +189,7 @@ def _model(
     if kind == "mean":
         span = spans.fill_null(0.0).to_numpy()
         usual = ranks.median(span)
-        step = stretches.median_step_s(stamp)
+        step = bridges.median_step_s(stamp)
         if step is None or step >= stretches.MOVING_MEAN_STEP * usual or not _overlap(stamp, span):
             return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
         rule = replace(rule, window_s=usual)
@@ -256,7 +256,7 @@ def judged(
     jumps = np.diff(inside)
     step_sd = float(np.sqrt(stats.dot(jumps, jumps) / jumps.size / 2)) if jumps.size else 0.0
     grain, noise = uncertainty.grain_w(inside), uncertainty.noise_j(s)
-    edges = uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=stretches.standard_deviation(inside))
+    edges = uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=stats.standard_deviation(inside))
     # Point readings show a jump at an end in their own differences; of means only the ends tell.
     more = max(uncertainty.jumps_j(blur_s=blur_s, jumps_w=_jumps_w(power_w, seen)) - noise, 0.0)
     return replace(

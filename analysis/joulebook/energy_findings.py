@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
+from joulebook import bridges
 from joulebook.energy_device import DeviceEnergy
 from joulebook.findings import Finding, Severity
-from joulebook.stretches import STAMP_TOLERANCE_S, bridge_limit_s
 from joulebook.wording import counted
 
 FULL_COVERAGE = 0.99
@@ -92,7 +92,7 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
     found = []
     covered_from, covered_to = float(d.stretches.start_s[0]), float(d.stretches.end_s[-1])
     # Less than a period is no silence: the next reading was not due yet.
-    tolerance_s = max(STAMP_TOLERANCE_S, d.period_s or SHORT_RATIO * length_s)
+    tolerance_s = max(bridges.STAMP_TOLERANCE_S, d.period_s or SHORT_RATIO * length_s)
     if covered_from > tolerance_s and d.first_s > 0:
         place = _text(start_utc, d.first_s)
         message = f"The log starts {covered_from:.6g} s after the window, at {place}; the time before is open. Start it earlier."
@@ -102,7 +102,7 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
         return found
     last = _text(start_utc, d.last_s)
     evidence = {"last_reading": last, "seconds": short}
-    if latest_s - d.last_s > bridge_limit_s(d.period_s):
+    if latest_s - d.last_s > bridges.limit_s(d.period_s):
         message = (
             f"{d.device} has no reading after {last} while other devices go on: it was lost. "
             f"Its last {short:.6g} s are open and the total there is that of the others."

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from joulebook import changepoints, stats
+from joulebook import changepoints, serial
 
 Array = npt.NDArray[np.float64]
 
@@ -105,7 +105,7 @@ def judge(seconds: Array, watts: Array, *, min_stable_s: float, cv_limit: float)
     rise = slope(seconds, watts)
     drift = rise * lasts
     left = watts - rise * (seconds - seconds.mean())
-    error = np.sqrt(12.0 * stats.long_run_variance(left) / watts.size)
+    error = np.sqrt(12.0 * serial.long_run_variance(left) / watts.size)
     if abs(drift) > max(TOLERANCE_RATIO * mean, DRIFT_ERRORS * error):
         return "transient", f"drifts by {drift / mean:+.1%}"
     return "stable", f"one level for {lasts:.0f} s"

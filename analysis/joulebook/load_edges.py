@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from joulebook import ranks, stretches
+from joulebook import bridges, ranks, stretches
 from joulebook.stretches import Floats, Stretches
 
 BESIDE = 3
@@ -59,7 +59,7 @@ def hold(
     0.0
     """
     # A mean may begin with the window; a point at its very end may be of either side.
-    half = window_s / 2 - stretches.STAMP_TOLERANCE_S if window_s else stretches.STAMP_TOLERANCE_S
+    half = window_s / 2 - bridges.STAMP_TOLERANCE_S if window_s else bridges.STAMP_TOLERANCE_S
     inside = slice(*np.searchsorted(stamp_s, (half, length_s - half)))
     first, last = inside.start, inside.stop - 1
     if last <= first:

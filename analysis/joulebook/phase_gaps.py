@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from joulebook import occupancy, stretches
+from joulebook import bridges, occupancy
 from joulebook.occupancy import Series
 from joulebook.phase_parts import Part
 from joulebook.phase_regression import Fit, Sensor
@@ -70,8 +70,8 @@ def find(data: Sequence[Series], line: Timeline, sensor: Sensor) -> Unseen:
             [[min(one.t_s[0] - one.period_s, late)], one.t_s, [max(one.t_s[-1] + one.period_s, length + late)]]
         )
         step = np.diff(t)
-        limit = stretches.paced_limits_s(step, stretches.bridge_limit_s(one.period_s))
-        hole = np.flatnonzero(step > limit + stretches.STAMP_TOLERANCE_S)
+        limit = bridges.paced_limits_s(step, bridges.limit_s(one.period_s))
+        hole = np.flatnonzero(step > limit + bridges.STAMP_TOLERANCE_S)
         a, b = (np.clip(t[at] - late, 0.0, length) for at in (hole, hole + 1))
         keep = b > a
         starts.append(a[keep])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import levels, segment_log, states, stats, totals, trust, warmup
+from joulebook import levels, segment_log, serial, states, totals, trust, warmup
 from joulebook.findings import Finding, Severity
 from joulebook.schema import TABLES
 from joulebook.segment_log import Log
@@ -131,7 +131,7 @@ _COUNTED: Final = {"idle": states.IDLE, "stall": states.STALL}
 def _row(log: Log, piece: _Piece, scope: str) -> dict[str, float | int | str | datetime | None]:
     mine = log.counted(piece.first, piece.end, _COUNTED.get(piece.kind, states.BUSY))
     watts = mine.watts
-    mean = stats.mean_interval(watts)
+    mean = serial.mean_interval(watts)
     sd = float(watts.std(ddof=1)) if watts.size > 1 else None
     # Readings label the end of their span: the segment ends where the next reading begins, unless there is a gap.
     meets = piece.end < log.watts.size and not log.gap_before[piece.end]

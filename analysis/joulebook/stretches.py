@@ -6,30 +6,17 @@ between stretches is open: nothing is known there.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from joulebook import ranks, stats, step_sums
+from joulebook import step_sums
+from joulebook.bridges import STAMP_TOLERANCE_S, paced_limits_s
 from joulebook.step_sums import TILE
 
 Floats = NDArray[np.float64]
-
-BRIDGE_FLOOR_S = 3.0
-"""Steps up to this length [s] are always bridged; the limit that published benchmark windows use."""
-
-BRIDGE_PERIODS = 3.0
-"""Steps up to this many periods are bridged, where that is more than the floor."""
-
-PACE_STEPS = 11
-"""Steps whose median is the pace of a log at their middle: more than half of them have to be long."""
-
-STAMP_TOLERANCE_S = 1e-3
-"""Stamps are commonly printed to the millisecond, so limits on steps give way by one."""
 
 STAMP_GRAIN_S = 1e-6
 """Stamps have no finer grain than a microsecond: what is shorter is no hole."""
@@ -76,71 +63,6 @@ class Stretches:
         return step_sums.of_lines(self.start_s, self.end_s, self.power_start_w, self.power_end_w)
 
 
-def median_step_s(stamp_s: Floats) -> float | None:
-    """Return the median of the steps between distinct stamps [s], or ``None`` with fewer than two.
-
-    Examples
-    --------
-    >>> median_step_s(np.array([0.0, 1.0, 1.0, 2.0, 9.0]))
-    1.0
-    """
-    step = np.diff(stamp_s)
-    if step.size and not step.min() > 0:
-        step = step[step > 0]
-    return ranks.median(step) if step.size else None
-
-
-def standard_deviation(values: Floats) -> float:
-    """Return the standard deviation of many values, tile by tile.
-
-    Examples
-    --------
-    >>> standard_deviation(np.array([1.0, 3.0]))
-    1.0
-    """
-    mean = float(values.mean())
-    tiles = (values[at : at + TILE] - mean for at in range(0, values.size, TILE))
-    return math.sqrt(math.fsum(stats.dot(tile, tile) for tile in tiles) / values.size)
-
-
-def bridge_limit_s(period_s: float | None) -> float:
-    """Return the longest step that is bridged [s]: 3 s or 3 periods, whichever is more.
-
-    Examples
-    --------
-    >>> bridge_limit_s(0.1), bridge_limit_s(15.0)
-    (3.0, 45.0)
-    """
-    return max(BRIDGE_FLOOR_S, BRIDGE_PERIODS * (period_s or 0.0))
-
-
-def paced_limits_s(step_s: Floats, limit_s: float) -> Floats | float:
-    """Return the longest step that is bridged at each place of a log whose pace may have changed [s].
-
-    A logger that was started again with another period goes on at another pace: there the rule is that of the steps
-    around. A gap is one long step among short ones and changes nothing.
-
-    Parameters
-    ----------
-    step_s
-        Steps between readings [s].
-    limit_s
-        The limit by the usual step of the whole log [s].
-
-    Examples
-    --------
-    >>> paced_limits_s(np.array([1.0] * 20 + [10.0] * 20), 3.0)[[5, 30]].tolist()
-    [3.0, 30.0]
-    >>> paced_limits_s(np.array([1.0] * 20 + [600.0] + [1.0] * 20), 3.0)
-    3.0
-    """
-    long = step_s > limit_s + STAMP_TOLERANCE_S
-    if np.count_nonzero(long) <= PACE_STEPS // 2:
-        return limit_s
-    around = pl.Series(step_s).rolling_median(PACE_STEPS, min_samples=PACE_STEPS // 2 + 1, center=True)
-    return np.maximum(limit_s, BRIDGE_PERIODS * around.fill_null(0.0).to_numpy())
-
-
 def lag_s(*, window_s: float, update_s: float | None, period_s: float | None) -> float:
     """Return by how much a reading trails what it speaks of [s]: half the sensor's window plus its value's mean age.
 
@@ -176,7 +98,7 @@ def between_instants(
     seen_s
         Averaging window of the sensor [s]: what it saw of each step.
     paced
-        Whether the limit follows the log's own pace, see :func:`paced_limits_s`.
+        Whether the limit follows the log's own pace, see :func:`joulebook.bridges.paced_limits_s`.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from joulebook import distributions, qn, ranks, stats
+from joulebook import distributions, qn, ranks, serial, stats
 from joulebook.findings import Estimate
 
 Array = npt.NDArray[np.float64]
@@ -78,9 +78,9 @@ def _detrended(array: Array) -> Array:
 
 def _effective_squares(kept: Array) -> float:
     """Return how many independent squares the residuals hold."""
-    r = float(np.clip(stats.lag1(kept), -0.99, 0.99))
+    r = float(np.clip(serial.lag1(kept), -0.99, 0.99))
     by_lag = kept.size * (1.0 - r * r) / (1.0 + r * r)
-    return min(stats.effective_n((kept - kept.mean()) ** 2), by_lag)
+    return min(serial.effective_n((kept - kept.mean()) ** 2), by_lag)
 
 
 def estimate_cv(power_w: npt.ArrayLike) -> tuple[Estimate, float]:
@@ -126,7 +126,7 @@ def estimate_cv(power_w: npt.ArrayLike) -> tuple[Estimate, float]:
         reason = f"{rejected:.0%} of the readings lie at another level ({high:.6g} W beside {low:.6g} W)"
         return Estimate.refused(reason, n=n, method=method), rejected
     kept = residual[keep]
-    n_eff = stats.effective_n(kept)
+    n_eff = serial.effective_n(kept)
     if n_eff < MIN_N_EFF:
         reason = f"{n} readings are worth {n_eff:.1f} independent ones, {MIN_N_EFF:.0f} are needed"
         return Estimate.refused(reason, n=n, method=method), rejected

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from joulebook import states, stats, totals, warmup_model, warmup_steps
+from joulebook import serial, states, totals, warmup_model, warmup_steps
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.warmup_model import ANSWERED, Kind
 
@@ -225,14 +225,14 @@ def along(
 def _level(tail: Array, *, interval: bool) -> Estimate:
     """Return the mean of steady state; that of a long one from block means, in which nothing slow is lost."""
     if not interval:
-        return Estimate(float(tail.mean()), unit="W", n=int(tail.size), n_eff=stats.effective_n(tail))
+        return Estimate(float(tail.mean()), unit="W", n=int(tail.size), n_eff=serial.effective_n(tail))
     width = tail.size // LARGEST_SAMPLE + 1
     if width == 1:
-        return stats.mean_interval(tail)
+        return serial.mean_interval(tail)
     blocks = np.add.reduceat(tail, np.arange(0, tail.size // width * width, width))
     if tail.size % width:
         blocks[-1] -= tail[-(tail.size % width) :].sum()
-    level = stats.mean_interval(blocks / width)
+    level = serial.mean_interval(blocks / width)
     return replace(level, n=int(tail.size))
 
 

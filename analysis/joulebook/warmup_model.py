@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from joulebook import changepoints, rolling, stats
+from joulebook import changepoints, rolling, serial, stats
 
 Array = npt.NDArray[np.float64]
 
@@ -144,7 +144,7 @@ def _approach(values: Array) -> tuple[float, float, float]:
     if left[least] < flat:
         best, amplitude, constant = float(left[least]), float(slopes[least]), float(constants[least])
     # Neighbouring bins are alike, so a gain counts for less than among independent ones.
-    alike = min(max(stats.lag1(np.diff(values)) + 0.5, 0.0), 0.45)
+    alike = min(max(serial.lag1(np.diff(values)) + 0.5, 0.0), 0.45)
     deflation = (1.0 - alike) / (1.0 + alike)
     return (flat - best) / 2.0 / max(best / (k - 3), 1e-300) * deflation, amplitude, constant
 
@@ -179,7 +179,7 @@ def slope(values: Array) -> tuple[float, float]:
     spread = float(time @ time)
     slope = float(time @ values) / spread
     residual = values - values.mean() - slope * time
-    return slope, math.sqrt(max(stats.long_run_variance(residual), float(np.var(residual))) / spread)
+    return slope, math.sqrt(max(serial.long_run_variance(residual), float(np.var(residual))) / spread)
 
 
 def judge(values: Array) -> Verdict:  # noqa: PLR0911

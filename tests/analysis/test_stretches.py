@@ -6,10 +6,6 @@ import pytest
 from joulebook import stretches
 
 
-def test_limit_is_three_seconds_or_three_periods():
-    assert [stretches.bridge_limit_s(p) for p in (None, 0.1, 1.0, 15.0)] == [3.0, 3.0, 3.0, 45.0]
-
-
 def test_steps_at_the_limit_are_bridged_and_beyond_are_not():
     s = stretches.between_instants(np.array([0.0, 3, 6.2, 9]), np.full(4, 100.0), limit_s=3.0)
     assert s.covered_s == pytest.approx(5.8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from joulebook import stats
+from joulebook import serial
 
 REPEATS = 1500
 
@@ -28,7 +28,7 @@ def process(n, phi, white, rng):
 def test_coverage(name, score):
     n, phi, white = PROCESSES[name]
     rng = np.random.default_rng(20261)
-    found = [stats.mean_interval(process(n, phi, white, rng)) for _ in range(REPEATS)]
+    found = [serial.mean_interval(process(n, phi, white, rng)) for _ in range(REPEATS)]
     answered = [e for e in found if e.lo is not None]
     coverage = np.mean([e.lo <= 0.0 <= e.hi for e in answered])
     n_eff = np.median([e.n_eff for e in found])
@@ -41,7 +41,7 @@ def test_coverage(name, score):
 @pytest.mark.score
 def test_refusal_below_ten(score):
     rng = np.random.default_rng(20262)
-    found = [stats.mean_interval(process(300, 0.98, 0.0, rng)) for _ in range(REPEATS)]
+    found = [serial.mean_interval(process(300, 0.98, 0.0, rng)) for _ in range(REPEATS)]
     refused = np.mean([e.lo is None for e in found])
     score.row("interval of a mean", "AR .98, n = 300 (n_eff 3)", "refused", f"{refused:.3f} refused")
     assert refused >= 0.95
