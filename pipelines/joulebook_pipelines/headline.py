@@ -8,7 +8,7 @@ import polars as pl
 
 from joulebook import boundaries, sharing_part
 from joulebook.wording import counted
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.store import Store
 
 MOST_SAID = 8
@@ -50,7 +50,7 @@ def _widest(rows: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _energy(row: dict[str, Any]) -> str:
-    unit = shown.unit_for("energy_j", [row["value"]])
+    unit = metrics.unit_for("energy_j", [row["value"]])
     return shown.number(row["value"], row["lo"], row["hi"], unit=unit).full
 
 

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from joulebook import schema
-from joulebook_pipelines import report, shown
+from joulebook_pipelines import metrics, report, shown
 from joulebook_pipelines.report import blocks, footnotes
 from joulebook_pipelines.report.sections import advice, energy_split, findings, sureness
 from joulebook_pipelines.report.source import Source
@@ -536,12 +536,12 @@ def test_json_has_every_row_and_no_nan():
 @pytest.mark.parametrize(
     ("value", "lo", "hi", "unit", "text", "interval"),
     [
-        (1743.21, 1731.0, 1755.4, shown.Unit("W"), "1743", "[1731, 1755]"),
-        (3360972.4, 3357611.0, 3364333.0, shown.ENERGY[2], "0.93360", "[0.93267, 0.93454]"),
-        (-68.1672, -68.29, -68.05, shown.Unit("s"), "−68.17", "[−68.29, −68.05]"),
-        (1234567.0, None, None, shown.Unit(""), "1\u202f235\u202f000", ""),
-        (0.0, -0.02, 0.03, shown.Unit(""), "0.000", "[−0.020, 0.030]"),
-        (0.0, None, None, shown.Unit(""), "0", ""),
+        (1743.21, 1731.0, 1755.4, metrics.Unit("W"), "1743", "[1731, 1755]"),
+        (3360972.4, 3357611.0, 3364333.0, metrics.ENERGY[2], "0.93360", "[0.93267, 0.93454]"),
+        (-68.1672, -68.29, -68.05, metrics.Unit("s"), "−68.17", "[−68.29, −68.05]"),
+        (1234567.0, None, None, metrics.Unit(""), "1\u202f235\u202f000", ""),
+        (0.0, -0.02, 0.03, metrics.Unit(""), "0.000", "[−0.020, 0.030]"),
+        (0.0, None, None, metrics.Unit(""), "0", ""),
     ],
 )
 def test_digits_follow_the_interval(value, lo, hi, unit, text, interval):
@@ -550,7 +550,7 @@ def test_digits_follow_the_interval(value, lo, hi, unit, text, interval):
 
 
 def test_decimal_points_of_a_column_stand_in_one_line():
-    column = shown.aligned([shown.number(v, unit=shown.Unit("W")) for v in (1.5, 123.25, 10_000.0, None)])
+    column = shown.aligned([shown.number(v, unit=metrics.Unit("W")) for v in (1.5, 123.25, 10_000.0, None)])
     ends = {len(n.text + n.pad) - n.text.index(".") for n in column[:2]}
     assert len(ends) == 1
     assert column[2].pad == "\u2007\u2007\u2007\u2008"

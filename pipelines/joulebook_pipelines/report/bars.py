@@ -8,7 +8,7 @@ from joulebook import plots
 from joulebook.boundaries import BESIDE
 from joulebook.plots import style as look
 from joulebook.plots.energy_bar import TOLERANCE
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report.blocks import Picture
 from joulebook_pipelines.report.pictures import Budget, draw, slug
 from joulebook_pipelines.report.source import Source
@@ -100,12 +100,12 @@ def _others(source: Source, run: str, scope: str) -> str:
 
 
 def _plain(energy_j: float) -> str:
-    return shown.number(energy_j, unit=shown.unit_for("energy_j", [energy_j])).plain
+    return shown.number(energy_j, unit=metrics.unit_for("energy_j", [energy_j])).plain
 
 
 def _labelled(bar: pl.DataFrame, total_j: float | None) -> pl.Series:
     """Return the names of parts with their energy, three digits, in the unit of the axis, which is that of the whole."""
-    unit = shown.unit_for("energy_j", [total_j, *bar["energy_j"]])
+    unit = metrics.unit_for("energy_j", [total_j, *bar["energy_j"]])
     names = [
         f"{part} {energy_j / unit.size:#.3g}".rstrip(".")
         for part, energy_j in bar.select("part", "energy_j").iter_rows()

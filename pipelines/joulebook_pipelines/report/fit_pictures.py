@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from joulebook import plots
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report.blocks import Picture
 from joulebook_pipelines.report.pictures import Budget, draw, slug
 from joulebook_pipelines.report.source import Source
@@ -35,7 +35,7 @@ def _alignment(source: Source, budget: Budget, row: pl.DataFrame) -> Picture | N
     still, moving = (_readings(source, row[c][0], anchor) for c in ("reference_clock", "clock"))
     if still.is_empty() or moving.is_empty():
         return None
-    offset = shown.number(row["offset_s"][0], row["offset_lo"][0], row["offset_hi"][0], unit=shown.Unit("s"))
+    offset = shown.number(row["offset_s"][0], row["offset_lo"][0], row["offset_hi"][0], unit=metrics.Unit("s"))
     words = (
         f"Clock {clock} before and after alignment",
         "The steepest edge by both clocks, each scaled to its own range: as stamped, aligned, and what is left. In the "

@@ -10,8 +10,9 @@ import polars as pl
 
 from joulebook import iso_weeks, weekly_means
 from joulebook.findings import Estimate
-from joulebook_pipelines import shown
-from joulebook_pipelines.shown import Number, Unit
+from joulebook_pipelines import metrics, shown
+from joulebook_pipelines.metrics import Unit
+from joulebook_pipelines.shown import Number
 from joulebook_pipelines.weekly.history import METRICS
 from joulebook_pipelines.weekly.verdicts import StudyWeek
 
@@ -57,12 +58,12 @@ def count(number: int, one: str, many: str = "") -> str:
 
 def label(metric: str) -> str:
     """Return the words for a metric."""
-    return _LABELS.get(metric) or shown.metric(metric).label
+    return _LABELS.get(metric) or metrics.of(metric).label
 
 
 def unit(metric: str, values: Sequence[float | None], currency: str = "") -> Unit:
     """Return the unit in which a metric is best read."""
-    return Unit("%", 0.01) if metric in _PERCENT else shown.unit_for(metric, values, currency=currency)
+    return Unit("%", 0.01) if metric in _PERCENT else metrics.unit_for(metric, values, currency=currency)
 
 
 def total(metric: str, estimate: Estimate, currency: str = "") -> Number:

@@ -9,7 +9,7 @@ import polars as pl
 from markupsafe import Markup
 
 from joulebook import boundaries
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report.blocks import Inline, Items, Section, Text, copyable
 from joulebook_pipelines.report.sections import context, sureness
 from joulebook_pipelines.report.source import Source
@@ -90,7 +90,7 @@ def _waste(source: Source) -> list[Markup]:
         .sort("value", descending=True)
         .unique("metric", keep="first", maintain_order=True)
     )
-    unit = shown.unit_for("energy_j", rows["value"].to_list())
+    unit = metrics.unit_for("energy_j", rows["value"].to_list())
     return [
         Markup("{} took {} at the {} in run {} (<a href='#table-waste'>waste</a>).").format(
             _WASTE[r["metric"]], copyable(shown.of_row(r, unit=unit)), r["scope"], r["run_id"]
@@ -110,8 +110,8 @@ def _settings(source: Source) -> list[Markup]:
     lines = []
     for r in found.iter_rows(named=True):
         at = copyable(shown.number(r["x"], r["x_lo"], r["x_hi"]))
-        about = shown.number(r["value"], unit=shown.unit_for(r["objective"], [r["value"]]))
-        label, knob = shown.metric(r["objective"]).label, knobs.get(r["sweep"], "it").replace("_", " ")
+        about = shown.number(r["value"], unit=metrics.unit_for(r["objective"], [r["value"]]))
+        label, knob = metrics.of(r["objective"]).label, knobs.get(r["sweep"], "it").replace("_", " ")
         if r["status"] == "edge":
             side, text = (
                 "below" if r["x_lo"] is None else "above",
@@ -145,7 +145,7 @@ def _changes(source: Source) -> list[Markup]:
             ]
             if told:
                 text = Markup(words + " {} at the {} (<a href='#changes'>campaign {}</a>).")
-                about = shown.metric(of["metric"][0] or "").label
+                about = metrics.of(of["metric"][0] or "").label
                 made.append(text.format(Markup(", ").join(told), about, scope, name))
     return made
 
@@ -169,7 +169,7 @@ def _surer(source: Source) -> list[Markup]:
     if energy and part["hi"] < sureness.NEGLIGIBLE * energy:
         return []
     do = next((text for key, text in _SURER.items() if key in part["part"]), f"Make {part['part']} smaller")
-    stake = shown.width(part["hi"], unit=shown.unit_for("energy_j", [part["hi"]]))
+    stake = shown.width(part["hi"], unit=metrics.unit_for("energy_j", [part["hi"]]))
     return [
         Markup("{}: up to {} of run {} is open because of {} (<a href='#sure'>how sure</a>).").format(
             do, copyable(stake), run, part["part"]

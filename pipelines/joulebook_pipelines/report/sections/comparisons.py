@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from joulebook.plots.decomposition import PARTS
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report import comparison_pictures as pictures
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Items, Section, Table
 from joulebook_pipelines.report.pictures import Budget
@@ -55,12 +55,12 @@ def _spots(source: Source, name: str) -> Table:
     rows = source.rows("sweet_spots").filter(pl.col("sweep") == name)
     made = []
     for r in rows.iter_rows(named=True):
-        unit = shown.unit_for(r["objective"], [r["value"]])
+        unit = metrics.unit_for(r["objective"], [r["value"]])
         value = shown.number(r["value"], unit=unit, reason="–")
         best = shown.number(r["x"], r["x_lo"], r["x_hi"], reason="–")
         made.append(
             [
-                shown.metric(r["objective"]).label,
+                metrics.of(r["objective"]).label,
                 _STATUS.get(r["status"], r["status"]),
                 best,
                 value,
@@ -79,8 +79,8 @@ def _settings(rows: pl.DataFrame, name: str) -> Table:
     for metric in _CURVES:
         if rows[metric].is_null().all():
             continue
-        unit = shown.unit_for(metric, rows[metric].to_list())
-        columns.append(Column(shown.metric(metric).label, unit.name))
+        unit = metrics.unit_for(metric, rows[metric].to_list())
+        columns.append(Column(metrics.of(metric).label, unit.name))
         ends = rows.select(metric, f"{metric}_lo", f"{metric}_hi").iter_rows()
         cells.append([shown.number(v, lo, hi, unit=unit) for v, lo, hi in ends])
     lead = rows.select("x", "repeats").iter_rows()
@@ -95,12 +95,12 @@ def _words(rows: pl.DataFrame) -> Items:
 
 def _changes(rows: pl.DataFrame, parts: pl.DataFrame, name: str) -> Table:
     known = [p for p in PARTS if p in set(parts["part"])]
-    made, metrics = [], rows["metric"].unique().drop_nulls().to_list()
-    one = metrics[0] if len(metrics) == 1 else ""
-    unit = shown.unit_for(one, [*rows["before"], *rows["after"]]) if one else shown.Unit("")
+    made, asked = [], rows["metric"].unique().drop_nulls().to_list()
+    one = asked[0] if len(asked) == 1 else ""
+    unit = metrics.unit_for(one, [*rows["before"], *rows["after"]]) if one else metrics.Unit("")
     of_effect = {(r["position"], r["scope"], r["part"]): r for r in parts.iter_rows(named=True)}
     for r in rows.iter_rows(named=True):
-        why = "" if one else f"{shown.metric(r['metric'] or '').label}. "
+        why = "" if one else f"{metrics.of(r['metric'] or '').label}. "
         split = (of_effect.get((r["position"], r["scope"], p), {}) for p in known)
         made.append([
             f"{r['position']} {r['change']}", r["scope"],
@@ -114,7 +114,7 @@ def _changes(rows: pl.DataFrame, parts: pl.DataFrame, name: str) -> Table:
         Column("effect", "%"), *(Column(f"of it: {PARTS[p][0]}", "%") for p in known),
         Column("chance (p)"), Column("verdict"),
     ]  # fmt: skip
-    about = f" {shown.metric(one).label[:1].upper()}{shown.metric(one).label[1:]}." if one else ""
+    about = f" {metrics.of(one).label[:1].upper()}{metrics.of(one).label[1:]}." if one else ""
     return Table(columns, made, f"{name}: after / before − 1 at each boundary.{about} {_HOW}", f"changes-{name}")
 
 

@@ -7,13 +7,14 @@ from markupsafe import Markup
 
 from joulebook import boundaries, schema
 from joulebook.plots.drivers import NAMES
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
+from joulebook_pipelines.metrics import Unit
 from joulebook_pipelines.report import comparison_pictures
 from joulebook_pipelines.report.blocks import Block, Column, Section, Table, Text, copyable
 from joulebook_pipelines.report.pictures import Budget
 from joulebook_pipelines.report.sections.cost import currency, shared_whole
 from joulebook_pipelines.report.source import Source
-from joulebook_pipelines.shown import Number, Unit
+from joulebook_pipelines.shown import Number
 
 ROWS_SHOWN = 40
 """Rows of a table on the page; the store has all."""
@@ -92,7 +93,7 @@ def shares(source: Source, budget: Budget) -> Section | None:
     blocks: list[Block] = []
     groups = rows.partition_by("host", "scope", "start_utc", maintain_order=True)
     for at, of in enumerate(groups[:4]):
-        unit = shown.unit_for("energy_j", of["energy_j"].to_list())
+        unit = metrics.unit_for("energy_j", of["energy_j"].to_list())
         made: list[list[str | Number]] = [
             [r["run_id"], shown.number(r["energy_j"], r["energy_lo"], r["energy_hi"], unit=unit, reason="–"),
              shown.number(r["share_ratio"], unit=_PERCENT, reason="–"), r["method"] or ""]
@@ -119,7 +120,7 @@ def better_hour(source: Source) -> Markup | None:
     if gains.is_empty():
         return None
     row = gains.sort(pl.col("was") - pl.col("value"), "run_id", descending=[True, False]).row(0, named=True)
-    unit = shown.unit_for(row["metric"], [row["was"]], currency=currency(source))
+    unit = metrics.unit_for(row["metric"], [row["was"]], currency=currency(source))
     amounts = [copyable(shown.number(row[k], unit=unit)) for k in ("value", "was")]
     return Markup(
         "Start at a better hour: {}, run {} would have come to {} instead of {} (<a href='#hours'>hours</a>)."
@@ -138,12 +139,12 @@ def hours(source: Source) -> Section | None:
             was = of.filter(pl.col("shift_h") == 0.0)
             if of.is_empty() or was.is_empty():
                 continue
-            unit = shown.unit_for(metric, of["value"].to_list(), currency=currency(source))
+            unit = metrics.unit_for(metric, of["value"].to_list(), currency=currency(source))
             best, worst = of.row(0, named=True), of.row(-1, named=True)
             three = (was.row(0, named=True), best, worst)
             amounts = [shown.number(r["value"], r.get("lo"), r.get("hi"), unit=unit) for r in three]
             made.append([
-                run, f"{shown.metric(metric).label} [{unit.name}]", amounts[0], amounts[1], _start(best["shift_h"]), amounts[2],
+                run, f"{metrics.of(metric).label} [{unit.name}]", amounts[0], amounts[1], _start(best["shift_h"]), amounts[2],
                 _start(worst["shift_h"]),
             ])  # fmt: skip
     if not made:

@@ -7,10 +7,11 @@ from typing import Any
 from markupsafe import Markup
 
 from joulebook import sharing, sharing_part
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
+from joulebook_pipelines.metrics import Unit
 from joulebook_pipelines.report.blocks import Block, Brief, Column, Fold, Items, Section, Table, Text, copyable
 from joulebook_pipelines.report.source import Source
-from joulebook_pipelines.shown import Mark, Number, Unit
+from joulebook_pipelines.shown import Mark, Number
 
 SENTENCES = 4
 """Runs up to which each gets a sentence; more are easier to compare in a table."""
@@ -106,7 +107,7 @@ def _shared(source: Source, run: str, energy: dict[str, Any]) -> Markup | None:
     if part is None:
         return None
     names = ", ".join(part.others) or "no other run"
-    unit = shown.unit_for("energy_j", [energy["value"]])
+    unit = metrics.unit_for("energy_j", [energy["value"]])
     mine = shown.number(part.energy.value, part.energy.lo, part.energy.hi, unit=unit)
     lead = Markup("Run <b>{}</b> took <strong>{}</strong> of the {} that it shared with {}").format(
         run, copyable(mine), energy["scope"], names
@@ -124,7 +125,7 @@ def _range(source: Source) -> Markup:
         why = next((r["reason"] for r in rows if r is not None and r["reason"]), "no reading covers them")
         return Markup("The energy of none of {} runs is known – {}.").format(count, why)
     scopes = {r["scope"] for r in known}
-    unit = shown.unit_of("energy_j", known)
+    unit = metrics.unit_of("energy_j", known)
     least, most = (f(known, key=lambda r: r["value"]) for f in (min, max))
     ends = [(copyable(cell(source, r, unit)), r["run_id"], r["scope"]) for r in (least, most)]
     place = Markup(" at the {}").format(ends[0][2]) if len(scopes) == 1 else Markup("")
@@ -142,7 +143,7 @@ def _facility(source: Source, run: str) -> Markup:
     for name in _FACILITY:
         row = source.result(run, "facility", name)
         if row is not None and row["value"] is not None:
-            unit = shown.unit_for(name, [row["value"]], currency=currency(source))
+            unit = metrics.unit_for(name, [row["value"]], currency=currency(source))
             parts.append(Markup(words[name]).format(copyable(cell(source, row, unit))))
     return Markup(", ").join(parts)
 
@@ -176,8 +177,8 @@ def _table(source: Source) -> Table:
         rows = [source.result(r, "facility" if name in _FACILITY else scopes[r], name) for r in source.runs]
         if not any(row is not None and row["value"] is not None for row in rows) and name != "energy_j":
             continue
-        unit = shown.unit_of(name, rows, currency=currency(source))
-        columns.append(Column(shown.metric(name).label, unit.name))
+        unit = metrics.unit_of(name, rows, currency=currency(source))
+        columns.append(Column(metrics.of(name).label, unit.name))
         cells.append([cell(source, row, unit) for row in rows])
     one = next((s for s in scopes.values() if s), "")
     caption = "Each run at its widest measured boundary" + ("" if several else f", the {one}") + "."

@@ -9,7 +9,7 @@ import polars as pl
 from markupsafe import Markup
 
 from joulebook import schema
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report import bars
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text, copyable
 from joulebook_pipelines.report.methods import told
@@ -20,7 +20,7 @@ from joulebook_pipelines.report.source import Source
 _SITE = "known of the machines, not of the site: its energy is theirs times the PUE"
 _OF_BOARDS = ("mfu_ratio", "tdp_ratio")
 _BOARDS = "about the accelerators: see the board"
-_PERCENT = shown.Unit("%", 0.01)
+_PERCENT = metrics.Unit("%", 0.01)
 DRAWN = 4
 """Runs whose bars are drawn; of more only the first is, as a sample, beside the table."""
 SHORT = 12
@@ -93,8 +93,8 @@ def _by_scope(source: Source, names: Sequence[str], rows_of: Sequence[str], capt
         found = [_of_scope(source, run, scope, name) for run, scope in kept]
         if not any(r is not None and r["value"] is not None for r in found) and name != "energy_j":
             continue
-        unit = shown.unit_of(name, found)
-        columns.append(Column(shown.metric(name).label, unit.name))
+        unit = metrics.unit_of(name, found)
+        columns.append(Column(metrics.of(name).label, unit.name))
         cells.append([_or_why(source, r, unit, name, s) for r, (_, s) in zip(found, kept, strict=True)])
     rows_out = [[run, scope, *(c[i] for c in cells)] for i, (run, scope) in enumerate(kept)]
     head = [Column("run"), Column("boundary"), *columns]
@@ -106,7 +106,7 @@ def _of_scope(source: Source, run: str, scope: str, name: str) -> dict[str, Any]
     return (source.result(run, scope, "facility_energy_j") if at_site else None) or source.result(run, scope, name)
 
 
-def _or_why(source: Source, row: dict[str, Any] | None, unit: shown.Unit, name: str, scope: str) -> shown.Number:
+def _or_why(source: Source, row: dict[str, Any] | None, unit: metrics.Unit, name: str, scope: str) -> shown.Number:
     """Return a number, or why a boundary has none."""
     if row is not None:
         return cell(source, row, unit)
@@ -116,15 +116,15 @@ def _or_why(source: Source, row: dict[str, Any] | None, unit: shown.Unit, name: 
 
 
 def _waste(source: Source) -> Table | None:
-    rows = _rows(source, pl.col("metric").is_in(shown.WASTE), pl.col("device") == "", pl.col("phase") == "")
+    rows = _rows(source, pl.col("metric").is_in(metrics.WASTE), pl.col("device") == "", pl.col("phase") == "")
     looked, rows = rows.height, rows.filter(pl.col("value").is_null() | (pl.col("value") > 0))
     if rows.is_empty():
         return None
     rows = rows.sort("value", descending=True, nulls_last=True, maintain_order=True) if rows.height > SHORT else rows
     none = f" Left out: {looked - rows.height} that came to nought." if looked > rows.height else ""
-    unit = shown.unit_for("energy_j", rows["value"].to_list())
+    unit = metrics.unit_for("energy_j", rows["value"].to_list())
     made = [
-        [r["run_id"], shown.metric(r["metric"]).label, r["scope"], cell(source, r, unit), told(r["method"])]
+        [r["run_id"], metrics.of(r["metric"]).label, r["scope"], cell(source, r, unit), told(r["method"])]
         for r in rows.head(ROWS_SHOWN).iter_rows(named=True)
     ]
     columns = [Column("run"), Column("waste"), Column("boundary"), Column("energy", unit.name), Column("how")]
@@ -140,8 +140,8 @@ def _phases(source: Source) -> Table | None:
         (r["run_id"], r["scope"], r["phase"], r["metric"]): r
         for r in _rows(source, pl.col("phase") != "", pl.col("device") == "").iter_rows(named=True)
     }
-    unit = shown.unit_for("energy_j", rows["value"].to_list())
-    power = shown.unit_of("phase_power_w", [r for r in others.values() if r["metric"] == "phase_power_w"])
+    unit = metrics.unit_for("energy_j", rows["value"].to_list())
+    power = metrics.unit_of("phase_power_w", [r for r in others.values() if r["metric"] == "phase_power_w"])
     made = []
     for r in rows.head(ROWS_SHOWN).iter_rows(named=True):
         key = (r["run_id"], r["scope"], r["phase"])
@@ -161,7 +161,7 @@ def _devices(source: Source) -> Table | None:
     rows = _rows(source, pl.col("device") != "", pl.col("metric") == "energy_j", pl.col("phase") == "")
     if rows.is_empty():
         return None
-    unit = shown.unit_for("energy_j", rows["value"].to_list())
+    unit = metrics.unit_for("energy_j", rows["value"].to_list())
     made = [
         [r["run_id"], r["scope"], r["device"], cell(source, r, unit), told(r["method"])]
         for r in rows.head(ROWS_SHOWN).iter_rows(named=True)

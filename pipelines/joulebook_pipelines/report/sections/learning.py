@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report import comparison_pictures
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Section, Table, Text
 from joulebook_pipelines.report.footnotes import evidence
@@ -44,8 +44,8 @@ def _table(rows: pl.DataFrame, names: list[str], rising: dict[str, dict[str, obj
     last = {run: rows.filter(pl.col("run_id") == run).sort("energy_j").row(-1, named=True) for run in names}
     priced = rows.drop_nulls("marginal_j").sort("energy_j").group_by("run_id", maintain_order=True)
     ends = {r["run_id"]: (a, r) for a, r in zip(*(_rows(x) for x in (priced.first(), priced.last())), strict=True)}
-    unit = shown.unit_for("energy_j", [r["energy_j"] for r in last.values()])
-    cost = shown.unit_for("energy_j", [r["marginal_j"] for pair in ends.values() for r in pair])
+    unit = metrics.unit_for("energy_j", [r["energy_j"] for r in last.values()])
+    cost = metrics.unit_for("energy_j", [r["marginal_j"] for pair in ends.values() for r in pair])
     made: list[list[str | Number]] = []
     for run, end in last.items():
         first, latest = ends.get(run, ({}, {}))

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import polars as pl
 from markupsafe import Markup
 
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report import fit_pictures, pictures
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Items, Section, Table, Text
 from joulebook_pipelines.report.methods import told
@@ -115,7 +115,7 @@ def _segments(source: Source) -> list[Block]:
         [
             r["run_id"] or "–", r["scope"], r["device"] or "all", r["kind"],
             _time(source, r["start_utc"]), _time(source, r["end_utc"]),
-            shown.number(r["mean_w"], r["mean_lo"], r["mean_hi"], unit=shown.Unit("W"), reason="–"),
+            shown.number(r["mean_w"], r["mean_lo"], r["mean_hi"], unit=metrics.Unit("W"), reason="–"),
             shown.number(r["cv_ratio"], reason="–"), r["reason"] or "",
         ]
         for r in shown_rows.sort("_at").iter_rows(named=True)
@@ -152,7 +152,7 @@ def _methods(source: Source) -> list[Block]:
     rows = rows.filter(pl.col("method") != "")
     if rows.is_empty():
         return []
-    made = [[shown.metric(m).label, told(how)] for m, how in rows.head(ROWS_SHOWN).iter_rows()]
+    made = [[metrics.of(m).label, told(how)] for m, how in rows.head(ROWS_SHOWN).iter_rows()]
     return [
         Table([Column("number"), Column("how it was made")], made, "Methods, as the store names them.", "table-methods")
     ]
@@ -180,7 +180,7 @@ def _sources(source: Source) -> list[Block]:
         [
             r["path"] or "", r["device"], r["scope"] or "", r["model"] or "–", r["kind"] or "",
             shown.number(r["period_s"], reason="–"), shown.exact(r["n"]), shown.exact(r["gaps"]),
-            shown.number(r["coverage_ratio"], unit=shown.Unit("%", 0.01), reason="–"),
+            shown.number(r["coverage_ratio"], unit=metrics.Unit("%", 0.01), reason="–"),
         ]
         for r in channels.head(3 * ROWS_SHOWN).iter_rows(named=True)
     ]  # fmt: skip

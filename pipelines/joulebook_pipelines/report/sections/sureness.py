@@ -8,11 +8,12 @@ import polars as pl
 from markupsafe import Markup
 
 from joulebook import sharing_part
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
+from joulebook_pipelines.metrics import Unit
 from joulebook_pipelines.report.blocks import Block, Column, Fold, Inline, Section, Table, Text, copyable
 from joulebook_pipelines.report.sections.cost import cell
 from joulebook_pipelines.report.source import Source
-from joulebook_pipelines.shown import Number, Unit
+from joulebook_pipelines.shown import Number
 
 NOTHING = "There is no number to be sure of."
 SHORT = 4
@@ -91,7 +92,7 @@ def _of(source: Source, run: str, scope: str) -> pl.DataFrame:
 def _table(source: Source) -> Table:
     places = [(run, source.widest(run) or "") for run in source.runs]
     rows = [source.result(run, scope, "energy_j") for run, scope in places]
-    unit = shown.unit_of("energy_j", rows)
+    unit = metrics.unit_of("energy_j", rows)
     made = []
     shared = False
     for (run, scope), row in zip(places, rows, strict=True):
@@ -131,7 +132,7 @@ def _parts(source: Source) -> list[Block]:
     causes = (
         every.filter(pl.max_horizontal(pl.col("lo").abs(), pl.col("hi").abs()) > 0)["part"].unique().sort().to_list()
     )
-    unit = shown.unit_for("energy_j", every["hi"].to_list() + every["lo"].to_list())
+    unit = metrics.unit_for("energy_j", every["hi"].to_list() + every["lo"].to_list())
     made: list[list[str | Number]] = []
     for run, of in rows.items():
         ends = {part: (lo, hi) for part, lo, hi in of.select("part", "lo", "hi").iter_rows()}

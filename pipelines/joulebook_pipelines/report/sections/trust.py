@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from joulebook_pipelines import shown
+from joulebook_pipelines import metrics, shown
 from joulebook_pipelines.report.blocks import Block, Column, Inline, Section, Table, Text, Tile, Tiles
 from joulebook_pipelines.report.footnotes import Group
 from joulebook_pipelines.report.sections import findings
@@ -149,7 +149,7 @@ def _gaps(source: Source) -> State:
         return State("good", "no gap in any channel")
     paths = source.rows("sources").select("source_id", "path")
     made = [
-        [r["path"] or "", r["device"], str(r["gaps"]), shown.number(r["coverage_ratio"], unit=shown.Unit("%", 0.01))]
+        [r["path"] or "", r["device"], str(r["gaps"]), shown.number(r["coverage_ratio"], unit=metrics.Unit("%", 0.01))]
         for r in torn.join(paths, on="source_id", how="left").sort("coverage_ratio").head(40).iter_rows(named=True)
     ]
     table = Table(
