@@ -24,6 +24,10 @@ LOW_LOAD = 0.3
 """Below this share of their rating power supplies are markedly less efficient [1]."""
 
 
+LEAST_COVERED = 0.5
+"""Share of the time between two runs that the log has to cover [1]: of less, what the idle machine drew is not known."""
+
+
 @dataclass(frozen=True)
 class Waste:
     """Energy of one kind of waste.
@@ -63,7 +67,8 @@ def gaps(power: pl.DataFrame, runs: pl.DataFrame) -> Waste:
     -------
     Waste
         ``gap_idle_energy_j``; one row a gap, with ``before`` and ``after``, the runs on its sides, and the interval of its
-        energy, ``lo`` and ``hi`` [J], with the ``reason`` where the log leaves some of it open.
+        energy, ``lo`` and ``hi`` [J], with the ``reason`` where the log leaves some of it open; no energy where it leaves
+        most of it open.
 
     Examples
     --------
@@ -277,7 +282,11 @@ def _integrated(power: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     told = []
     for start, end in spans.select("start_utc", "end_utc").iter_rows():
         near = pl.concat([power.clear(), *totals.cut(devices, start - margin, end + margin)], rechunk=False)
-        total = energy.integrate(near, start_utc=start, end_utc=end).total
+        found = energy.integrate(near, start_utc=start, end_utc=end)
+        total, covered = found.total, float(found.frame["coverage_ratio"][0] or 0.0)
+        if total.value is not None and covered < LEAST_COVERED:
+            length = f"{covered:.2g} of the {(end - start).total_seconds():.6g} s between the runs"
+            total = Estimate.refused(f"the log covers {length}; what was drawn in the rest is not known")
         told.append((total.value, total.lo, total.hi, total.reason))
     schema = {"energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64, "reason": pl.String}
     seconds = ((pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6).alias("seconds")
@@ -286,6 +295,8 @@ def _integrated(power: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 def _waste(metric: str, frame: pl.DataFrame, method: str) -> Waste:
     """Sum intervals up."""
-    n = frame.height
+    n, unknown = frame.height, frame["energy_j"].null_count()
     total = Estimate(float(frame["energy_j"].sum()), unit="J", n=n, method=method)
+    if unknown:
+        total = Estimate.refused(f"the energy of {unknown} of {n} is not known", unit="J", method=method)
     return Waste(metric, total, Estimate(float(frame["seconds"].sum()), unit="s", n=n, method=method), frame)

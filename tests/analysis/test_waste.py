@@ -84,6 +84,16 @@ def test_the_energy_of_a_gap_has_an_interval_that_holds_what_the_log_leaves_open
     assert "40 s of 100 s not covered" in row["reason"]
 
 
+def test_of_a_gap_that_the_log_hardly_covers_nothing_is_known():
+    runs = pl.DataFrame({"run_id": ["a", "b"], "start_utc": [at(0), at(300)], "end_utc": [at(200), at(600)]})
+    # 21 s after the one run and 20 s before the other are logged, of 100 s between them
+    got = waste.gaps(log(120).filter(~pl.col("ts_utc").is_between(at(222), at(279))), runs)
+    row = got.frame.row(0, named=True)
+    assert (row["energy_j"], row["lo"], row["hi"]) == (None, None, None)
+    assert row["reason"].startswith("the log covers 0.41 of the 100 s between the runs")
+    assert got.energy.value is None
+
+
 def test_low_load_of_supplies():
     frame = pl.concat([log(400), log(2000).with_columns(pl.col("ts_utc") + pl.duration(seconds=601))])
     got = waste.low_load(frame, rated_w=3000.0)
