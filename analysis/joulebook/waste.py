@@ -36,10 +36,8 @@ class Waste:
     ----------
     metric
         Name in the results, e.g. ``gap_idle_energy_j``.
-    energy
-        Energy [J].
-    seconds
-        Time [s].
+    energy, seconds
+        Energy [J] and time [s].
     frame
         The intervals behind it: ``start_utc``, ``end_utc``, ``seconds``, ``energy_j`` and what belongs to them.
     findings
@@ -67,8 +65,7 @@ def gaps(power: pl.DataFrame, runs: pl.DataFrame) -> Waste:
     -------
     Waste
         ``gap_idle_energy_j``; one row a gap, with ``before`` and ``after``, the runs on its sides, and the interval of its
-        energy, ``lo`` and ``hi`` [J], with the ``reason`` where the log leaves some of it open; no energy where it leaves
-        most of it open.
+        energy, ``lo`` and ``hi`` [J]; ``reason`` says what the log leaves open, and there is no energy where that is most.
 
     Examples
     --------
