@@ -273,19 +273,7 @@ def _channels(raw: pl.DataFrame, readings: pl.DataFrame) -> tuple[Channel, ...]:
 def _findings(log: Log, rows: emissions_rows.Rows, raw: pl.DataFrame, runs: pl.DataFrame) -> tuple[Finding, ...]:
     found = emissions_checks.about_values(log.name, raw.with_columns(pue=pl.col("pue_factor")).sort("line"))
     found += emissions_checks.about_runs(log.name, raw, runs)
-    for code, lines, what in (
-        (
-            "rows-aligned",
-            rows.aligned,
-            "lack cells of empty columns; they were put under their columns by cells that fit only one",
-        ),
-        ("rows-split", rows.split, "hold two rows, because a line end was missing; both were read"),
-    ):
-        if lines:
-            found.append(Finding(
-                code, Severity.WARNING, log.name, f"{len(lines)} lines {what}, first line {lines[0]}.",
-                {"lines": list(lines[:50])},
-            ))  # fmt: skip
+    found += rows.findings(log.name)
     beside = sorted(p.name for p in log.path.parent.glob(f"{glob.escape(log.path.name)}*.bak"))
     if beside:
         found.append(Finding(

@@ -67,7 +67,7 @@ def _parse(log: Log) -> Iterator[Part]:
             if sum(f.height for f in frames) > MOST_ROWS:
                 raise LogRefusedError(f"{log.name}: has more than {MOST_ROWS} rows, so it is no table of runs")
         clean = [pl.col(f"c{i}").str.strip_chars(' \t"') for i in range(len(titles))]
-        whole = _with_points(pl.concat(frames).with_columns(clean), found[0])
+        whole = decimals.with_points(pl.concat(frames).with_columns(clean), comma_separates=found[0] == ",")
         yield from _read(log, titles, whole, pl.concat(rejects), lines)
         return
     text = log.whole_text()
@@ -77,26 +77,9 @@ def _parse(log: Log) -> Iterator[Part]:
         yield from _read(log, titles, rows, table.no_rejects(), count)
     elif run_markdown.looks(log.head):
         titles, rows, odd = run_markdown.read(text)
-        yield from _read(log, titles, _with_points(rows, "|"), odd, count)
+        yield from _read(log, titles, decimals.with_points(rows, comma_separates=False), odd, count)
     else:
         raise LogRefusedError(f"{log.name}: holds no table of runs, with titles for their energy or power")
-
-
-def _with_points(raw: pl.DataFrame, separator: str) -> pl.DataFrame:
-    """Return the cells of a table whose decimal sign is a comma with points."""
-    columns = [c for c in raw.columns if c != "line"]
-    evidence = sum((decimals.evidence(raw[c]) for c in columns), decimals.Evidence())
-    if separator == "," or decimals.decide(evidence, point_is_usual=True) != ",":
-        return raw
-    number, point = (
-        r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d+)?$",
-        pl.col(*columns).str.replace_all(".", "", literal=True),
-    )
-    return raw.with_columns(
-        pl.when(pl.col(*columns).str.contains(number))
-        .then(point.str.replace(",", ".", literal=True))
-        .otherwise(pl.col(*columns))
-    )
 
 
 def _read(log: Log, titles: list[str], raw: pl.DataFrame, odd: pl.DataFrame, lines: int) -> Iterator[Part]:

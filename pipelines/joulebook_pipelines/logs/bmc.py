@@ -14,12 +14,12 @@ from functools import partial
 import polars as pl
 
 from joulebook_pipelines.logs import (
+    bmc_devices,
     bmc_doubts,
     bmc_values,
     cells,
     host_prefix,
     local_time,
-    sensors,
     stamp_lines,
     stamp_spellings,
     stamps,
@@ -78,7 +78,7 @@ def parse(log: Log, dialect: Dialect) -> Iterator[Part]:
     if previous is not None:
         yield reader.read(previous, final=True)
     told = reader.steps.findings if reader.steps is not None else ()
-    yield Part(findings=(*told, *reader.doubts.findings(log.name)))
+    yield Part(findings=(*told, *reader.doubts.findings(log.name, reader.devices.side_unnamed)))
 
 
 def _reader(log: Log, dialect: Dialect) -> _Reader:
@@ -147,16 +147,14 @@ def _name_above() -> pl.Expr:
 
 @dataclass
 class _Reader:
-    """State of one pass: the stamp in force, which sensor owns which device, and what is doubtful."""
+    """State of one pass: the stamp in force, the devices, and what is doubtful."""
 
     log: Log
     dialect: Dialect
     collector: stamp_lines.StampLines | None
     clock: local_time.Localiser
     doubts: bmc_doubts.Doubts = field(default_factory=bmc_doubts.Doubts)
-    owner: dict[tuple[str, str], str] = field(default_factory=dict)
-    scopes: dict[str, str] = field(default_factory=dict)
-    known: set[str] = field(default_factory=set)
+    devices: bmc_devices.Devices = field(default_factory=bmc_devices.Devices)
     held: pl.DataFrame | None = None
     mark: tuple[int, object] = (0, None)
     steps: untimed.Steps | untimed.Moment | None = None
@@ -248,61 +246,14 @@ class _Reader:
 
     def _readings(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         raw = frame.filter(pl.col("kind") == "value")
-        raw = self._placed(raw)
+        raw = self.devices.placed(raw)
         factor = pl.when(pl.col("canonical") == "percent").then(0.01).otherwise(1.0)
         raw = raw.with_columns(number=cells.plain_number(pl.col("value")) * factor)
         raw = raw.with_columns(rule=bmc_values.rule_of("no-such-time" if self.collector else "no-time"))
         self.doubts.note(raw, two_clocks=self.collector is not None)
-        good, judged = bmc_values.judged(raw.filter(pl.col("rule").is_null()), self.scopes)
+        good, judged = bmc_values.judged(raw.filter(pl.col("rule").is_null()), self.devices.scopes)
         bad = bmc_values.cell_rejects(raw.filter(pl.col("rule").is_not_null()))
         return good, pl.concat([*self._odd_lines(frame), bad, judged])
-
-    def _placed(self, raw: pl.DataFrame) -> pl.DataFrame:
-        """Add ``device, quantity, canonical``; lines of sensors that say nothing about power, heat or fans fall out."""
-        raw = raw.with_columns(pl.col("entity").fill_null(""), pl.col("unit").fill_null(""))
-        raw = raw.with_columns(pl.col("name").fill_null(""), turn=pl.lit(0, pl.Int64))
-        if raw.select(pl.struct("mark", "name", "entity").is_duplicated().any()).item():
-            power = pl.col("unit").str.to_lowercase().is_in(["watts", "watt", "w"])
-            turn = pl.int_range(pl.len()).over("mark", "name", "entity")
-            raw = raw.with_columns(turn=pl.when(power).then(0).otherwise(turn).cast(pl.Int64))
-        key = ["name", "unit", "entity", "turn"]
-        rows = []
-        speaks = cells.plain_number(pl.col("value")).is_not_null().any()
-        seen = raw.group_by(key, maintain_order=True).agg(speaks=speaks)
-        for name, unit, entity, turn_, speaks_ in seen.iter_rows():  # one a sensor, not a line
-            sensor = self._sensor(name, unit, entity)
-            if sensor is not None:
-                device = self._own(sensor, name, entity, turn_) if speaks_ else sensor.device
-                rows.append((name, unit, entity, turn_, device, sensor.quantity, sensor.unit))
-        text = dict.fromkeys(("name", "unit", "entity"), pl.String)
-        schema = {**text, "turn": pl.Int64, **dict.fromkeys(("device", "quantity", "canonical"), pl.String)}
-        placed = pl.DataFrame(rows, schema=schema, orient="row")
-        return raw.join(placed, on=key, how="inner", maintain_order="left")
-
-    def _sensor(self, name: str, unit: str, entity: str) -> sensors.Sensor | None:
-        """Return the sensor; where no unit is printed, only that of a name that is known to be a power."""
-        sensor = sensors.classify(name, unit, entity)
-        if sensor is None:
-            bare = unit.lower() not in sensors.FAN_PERCENT and (name in self.known or sensors.says_power(name))
-            found = sensors.classify(name, "Watts", entity) if bare else None
-            return None if found is None else sensors.Sensor(found.device, found.scope, found.quantity, "")
-        if sensor.quantity == "power_w":
-            self.known.add(name)
-        return sensor
-
-    def _own(self, sensor: sensors.Sensor, name: str, entity: str, turn: int) -> str:
-        """Return the sensor's device: its own name where another sensor already speaks for that device and quantity."""
-        key = f"{name}@{entity}#{turn}"
-        first = self.owner.setdefault((sensor.device, sensor.quantity), key)
-        device, scope = sensor.device, sensor.scope
-        if first != key:
-            extra = f"-{entity}" if entity else ""
-            device, scope = f"{device}/{sensors.slug(name)}{extra}" + (f"-{turn + 1}" if turn else ""), "part"
-        elif sensor.side_unnamed:
-            self.doubts.side_unnamed.add(name)
-        if self.scopes.get(device, "part") == "part":
-            self.scopes[device] = scope
-        return device
 
     def _odd_lines(self, frame: pl.DataFrame) -> list[pl.DataFrame]:
         """Return rejects of messages, of lines that mean nothing here, and of stamps that are none."""
@@ -315,4 +266,4 @@ class _Reader:
         return out
 
     def _channels(self, readings: pl.DataFrame) -> tuple[Channel, ...]:
-        return tuple(Channel(d, self.scopes[d]) for d in readings["device"].unique(maintain_order=True))
+        return tuple(Channel(d, self.devices.scopes[d]) for d in readings["device"].unique(maintain_order=True))

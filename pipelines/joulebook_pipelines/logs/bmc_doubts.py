@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -31,7 +32,6 @@ class Doubts:
 
     levels: Levels = field(default_factory=Levels)
     sums_w: dict[str, tuple[float, int]] = field(default_factory=dict)
-    side_unnamed: set[str] = field(default_factory=set)
     clock_unset: int = 0
     inactive_kept: int = 0
     own_late_s: list[int] = field(default_factory=list)
@@ -60,8 +60,16 @@ class Doubts:
         if two_clocks and len(self.own_late_s) < MOST_COMPARED:
             self.own_late_s += late.to_series().drop_nulls().head(MOST_COMPARED).to_list()
 
-    def findings(self, name: str) -> list[Finding]:
-        """Return what the reader of the file should know."""
+    def findings(self, name: str, side_unnamed: Collection[str] = ()) -> list[Finding]:
+        """Return what the reader of the file should know.
+
+        Parameters
+        ----------
+        name
+            The file.
+        side_unnamed
+            Sensors of supplies whose name does not say whether they are an input or an output.
+        """
         found = self.levels.findings(name)
         if self.clock_unset:
             found.append(Finding(
@@ -77,14 +85,14 @@ class Doubts:
                 "deactivated; compare them with another "
                 "instrument before you trust them.", {"readings": self.inactive_kept},
             ))  # fmt: skip
-        if self.side_unnamed:
+        if side_unnamed:
             found.append(Finding(
                 "supply-side-unnamed", Severity.WARNING, name,
-                f"The names {', '.join(sorted(self.side_unnamed))} do not say whether they are the input or the "
+                f"The names {', '.join(sorted(side_unnamed))} do not say whether they are the input or the "
                 "output of a supply; they are taken for the "
-                "input. If they are outputs, the machine draws a tenth more.", {"sensors": sorted(self.side_unnamed)},
+                "input. If they are outputs, the machine draws a tenth more.", {"sensors": sorted(side_unnamed)},
             ))  # fmt: skip
-        return found + self._two_clocks(name) + self._twice(name)
+        return found + self._two_clocks(name) + self._twice(name, told=not side_unnamed)
 
     def _two_clocks(self, name: str) -> list[Finding]:
         """Say how far the controller's clock lies from the collector's, where both stamp the readings."""
@@ -104,8 +112,8 @@ class Doubts:
             {"late_s": late_s},
         )]  # fmt: skip
 
-    def _twice(self, name: str) -> list[Finding]:
-        """Say that a total and the supplies it is made of are both there, and how far they differ."""
+    def _twice(self, name: str, *, told: bool) -> list[Finding]:
+        """Say that a total and the supplies it is made of are both there, and how far they differ where it is told what they read."""
         supplies = {d: v for d, v in self.sums_w.items() if d.startswith("psu:") and "/" not in d}
         if supplies and "node" not in self.sums_w:
             return [Finding(
@@ -114,7 +122,7 @@ class Doubts:
                 f"{', '.join(sorted(supplies))}. A supply that is not in the "
                 "log is missing from it.", {"supplies": sorted(supplies)},
             )]  # fmt: skip
-        if not supplies or self.side_unnamed:
+        if not supplies or not told:
             return []
         total_w = self.sums_w["node"][0] / self.sums_w["node"][1]
         parts_w = sum(s / n for s, n in supplies.values())

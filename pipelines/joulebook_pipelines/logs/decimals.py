@@ -13,6 +13,8 @@ _EITHER_COMMA = r"^[1-9]\d{0,2},\d{3}$"
 _EITHER_POINT = r"^[1-9]\d{0,2}\.\d{3}$"
 _GROUPED = r"^\d{1,3}(,\d{3})+(\.\d*)?$"
 
+_WITH_COMMA = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d+)?$"
+
 STRAY_SHARE = 0.05
 """Share of cells that may say the opposite: damaged lines do not turn a file."""
 
@@ -80,3 +82,20 @@ def decide(found: Evidence, *, point_is_usual: bool) -> str | None:
     if found.either_comma or (found.either_point and not point_is_usual):
         return None
     return "."
+
+
+def with_points(cells: pl.DataFrame, *, comma_separates: bool) -> pl.DataFrame:
+    """Return a table of text (``line`` and cells) whose decimal sign is a comma with points in its numbers.
+
+    Parameters
+    ----------
+    comma_separates
+        A comma stands between the cells, so that it is no decimal sign.
+    """
+    columns = [c for c in cells.columns if c != "line"]
+    found = sum((evidence(cells[c]) for c in columns), Evidence())
+    if comma_separates or decide(found, point_is_usual=True) != ",":
+        return cells
+    text = pl.col(*columns)
+    point = text.str.replace_all(".", "", literal=True).str.replace(",", ".", literal=True)
+    return cells.with_columns(pl.when(text.str.contains(_WITH_COMMA)).then(point).otherwise(text))

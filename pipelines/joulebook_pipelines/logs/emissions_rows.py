@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import table
 from joulebook_pipelines.logs.contract import Block, Log, LogRefusedError
 
@@ -88,6 +89,19 @@ class Rows:
     present: frozenset[str]
     aligned: tuple[int, ...]
     split: tuple[int, ...]
+
+    def findings(self, name: str) -> list[Finding]:
+        """Return what the reader of the file should know of lines that were put right."""
+        told = (
+            ("rows-aligned", self.aligned,
+             "lack cells of empty columns; they were put under their columns by cells that fit only one"),
+            ("rows-split", self.split, "hold two rows, because a line end was missing; both were read"),
+        )  # fmt: skip
+        return [
+            Finding(
+                code, Severity.WARNING, name, f"{len(lines)} lines {what}, first line {lines[0]}.", {"lines": list(lines[:50])},
+            ) for code, lines, what in told if lines
+        ]  # fmt: skip
 
 
 @dataclass
