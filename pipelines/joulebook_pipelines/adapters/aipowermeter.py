@@ -48,12 +48,10 @@ def _read(
         date=pl.col("raw").str.extract(_START.pattern, 1),
         **{name: pl.col("raw").str.extract(_NUMBER.format(name), 1) for name in _PLACES},
     )  # fmt: skip
-    raw = raw.with_columns(clock.to_utc(raw.select(stamps.parse(pl.col("date"), form).alias("ts_utc")).to_series()))
+    raw = raw.with_columns(clock.utc(raw, stamps.parse(pl.col("date"), form)))
     fields = [Field(name, name, "power_w", "W") for name in _PLACES]
-    lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
-    if lost.height:
-        rejects.append(table.without_time(lost, fields, Field("date", "date", "ts_utc")))
-        raw = raw.filter(pl.col("ts_utc").is_not_null())
+    raw, lost = table.timed(raw, fields, Field("date", "date", "ts_utc"))
+    rejects.append(lost)
     us = raw["ts_utc"].dt.timestamp("us")
     step = us - us.shift(1, fill_value=last_us)
     usual = step.filter(step > 0).median()

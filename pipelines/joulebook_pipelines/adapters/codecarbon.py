@@ -92,8 +92,9 @@ def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.D
     form = local_time.form(samples[:200], log.options, log.name)
     first = rows.frame.filter(pl.col("timestamp") == samples[0]).row(0, named=True)
     clock = local_time.localiser(form, log.options, log.name, first["line"], samples[0])
-    naive = rows.frame.select(stamps.parse(pl.col("timestamp"), form).alias("ts_utc")).to_series()
-    raw = rows.frame.with_columns(clock.to_utc(naive).alias("ts_utc"), device=pl.lit(None, pl.String))
+    raw = rows.frame.with_columns(
+        clock.utc(rows.frame, stamps.parse(pl.col("timestamp"), form)), device=pl.lit(None, pl.String)
+    )
     lost = raw.filter(pl.col("ts_utc").is_null())
     raw = raw.filter(pl.col("ts_utc").is_not_null())
     again = emissions_runs.repeated(raw)

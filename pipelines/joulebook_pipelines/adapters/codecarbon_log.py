@@ -62,8 +62,7 @@ def _parse(log: Log) -> Iterator[Part]:
         rest, mine = lines.filter(~speaks), lines.filter(speaks)
         mine = mine.with_columns(utc(mine["stamp"].fill_null("")).alias("ts_utc"), row=pl.col("line"))
         readings, rejects = entries.gather(_cells(mine), _SCOPES, never_zero=False)
-        fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in told]
-        told |= set(fresh)
+        fresh = entries.fresh(readings, told)
         # What else a program of its own prints is not the tracker's.
         foreign = pl.col("text").str.contains(_MESSAGES) if dated else pl.col("stamp").is_null()
         odd = table.whole_lines(rest.filter(foreign).select("line", raw="text"), "foreign-line")

@@ -48,7 +48,7 @@ def _parse(log: Log) -> Iterator[Part]:
             .cast(pl.String)
             .alias("t")
         )
-        cells = cells.with_columns(clock.clock.to_utc(end.select(clock.naive(pl.col("t")).alias("ts_utc")).to_series()))
+        cells = cells.with_columns(clock.utc(end, pl.col("t")))
         spans = cells.select("row", span_s=pl.col("length").cast(pl.Float64, strict=False)).unique("row")
         known = cells.select("line", "row").unique("line")
         readings, rejects = entries.gather(

@@ -41,7 +41,7 @@ def _parse(log: Log) -> Iterator[Part]:
         mark = lines["mark"][-1] if lines.height else mark
         odd = lines.filter(~pl.col("own") & pl.col("card").is_null())
         cards = lines.filter(pl.col("card").is_not_null() & ~pl.col("own"))
-        utc = clock.to_utc(cards.select(printed(pl.col("mark")).alias("ts_utc")).to_series())
+        utc = clock.utc(cards, printed(pl.col("mark")))
         cards = cards.with_columns(
             utc.alias("ts_utc"), device=pl.concat_str(pl.lit("gpu:"), "card"), row=pl.col("line")
         )
@@ -56,8 +56,7 @@ def _parse(log: Log) -> Iterator[Part]:
             pl.concat(frames), dict.fromkeys(cards["device"].unique().to_list(), "board")
         )
         models = dict(cards.select("device", pl.col("text").str.extract(_CARD, 2)).iter_rows())
-        fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in told]
-        told |= set(fresh)
+        fresh = entries.fresh(readings, told)
         yield Part(
             block.count, readings, pl.concat([damage.odd_lines(block, odd.select("line", raw="text"), "foreign-line"), rejects]),
             channels=tuple(Channel(d, "board", model=models.get(d) or "", window_s=log.options.window_s) for d in fresh),

@@ -67,8 +67,7 @@ def _read(block: Block, reader: _Reader) -> Part:
     told = _named(told.filter(pl.col("supply").is_not_null()), reader)
     scopes = {d: "dc" if d.count("/") == 1 else "part" for d in told["device"].unique(maintain_order=True)}
     readings, bad = entries.gather(told.select(list(entries.SCHEMA)), scopes, never_zero=False)
-    fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in reader.told]
-    reader.told |= set(fresh)
+    fresh = entries.fresh(readings, reader.told)
     models = dict(told.select("device", "supply").iter_rows())
     channels = tuple(Channel(d, scopes[d], models[d]) for d in fresh)
     return Part(block.count, readings, pl.concat([*rejects, bad]), channels=channels)

@@ -96,8 +96,7 @@ def _read(block: Block | None, rounds: _Rounds, log: Log) -> Part:
         ~pl.col("meant") & pl.col("chip_here").is_null() & ~pl.col("line").is_in(accounted) & ~pl.col("known")
     )
     rule = pl.when(pl.col("rest").str.contains(_MESSAGE)).then(pl.lit("tool-message")).otherwise(pl.lit("foreign-line"))
-    fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in rounds.told]
-    rounds.told |= set(fresh)
+    fresh = entries.fresh(readings, rounds.told)
     counters = set(told.filter(pl.col("quantity") == "energy_counter_j")["device"])
     return Part(
         block.count if block is not None else 0, readings,
@@ -150,8 +149,7 @@ def _under_stamps(lines: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:
         )
         lines = lines.with_columns(mark=held)
         rounds.stamp = lines["mark"][-1] if lines.height else rounds.stamp
-        naive = lines.select(rounds.clock.naive(pl.col("mark").fill_null("")).alias("ts_utc")).to_series()
-        return lines.with_columns(rounds.clock.clock.to_utc(naive))
+        return lines.with_columns(rounds.clock.utc(lines, pl.col("mark").fill_null("")))
     first = pl.col("chip_here") == rounds.chips[0]
     number = first.fill_null(value=False).cast(pl.Int64).cum_sum() + rounds.passed
     lines = lines.with_columns(number=number)

@@ -67,8 +67,7 @@ def _read(block: Block | None, rounds: _Rounds) -> Part:
     }
     readings, bad = entries.gather(told.select(list(entries.SCHEMA)), scopes, never_zero=True)
     models = dict(told.select("device", "model").iter_rows())
-    fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in rounds.told]
-    rounds.told |= set(fresh)
+    fresh = entries.fresh(readings, rounds.told)
     channels = tuple(Channel(d, scopes[d], models[d] or "") for d in fresh)
     return Part(block.count if block else 0, readings, pl.concat([*rejects, bad]), channels=channels)
 

@@ -90,14 +90,11 @@ class _Reader:
             raw, self.carried = pl.concat([self.carried, raw]), None
         if raw.is_empty():
             return Part(lines=block.count, rejects=rejects)
-        naive = raw.select(stamps.parse(pl.col(self.layout.time), self.form).alias("ts_utc")).to_series()
-        raw = raw.with_columns(self.clock.to_utc(naive).alias("ts_utc"))
+        raw = raw.with_columns(self.clock.utc(raw, stamps.parse(pl.col(self.layout.time), self.form)))
         all_fields = (*self.layout.fields, *self.layout.others)
         stamp = Field(self.layout.time, self.layout.headers[self.layout.names.index(self.layout.time)], "ts_utc")
-        if raw["ts_utc"].null_count():
-            lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
-            rejects = pl.concat([rejects, table.without_time(lost, all_fields, stamp)])
-            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        raw, lost = table.timed(raw, all_fields, stamp)
+        rejects = pl.concat([rejects, lost])
         raw, more = self._with_device(raw, final=final)
         rejects = pl.concat([rejects, more])
         readings, more = self._readings(raw)

@@ -70,8 +70,7 @@ class _Reader:
             indent=text.str.len_chars() - text.str.strip_chars_start().str.len_chars(),
             blank=text.str.strip_chars() == "",
         )  # fmt: skip
-        naive = lines.select(stamps.parse(pl.col("stamp"), self._form).alias("ts_utc")).to_series()
-        lines = lines.with_columns(self._clock.to_utc(naive).alias("ts_utc"))
+        lines = lines.with_columns(self._clock.utc(lines, stamps.parse(pl.col("stamp"), self._form)))
         bad = lines.filter(pl.col("stamp").is_not_null() & pl.col("ts_utc").is_null())
         report = (pl.col("title") | pl.col("stamp").is_not_null()).cum_sum()
         # A line that begins at the margin ends the card before it; only what is indented belongs to a card.

@@ -93,12 +93,9 @@ class _Reader:
         rows = rows.with_columns(*cells, device=pl.concat_str(pl.lit("gpu:"), "index")).select(
             "line", "device", "model", "stamp", *names
         )
-        naive = rows.select(stamps.parse(pl.col("stamp"), self.form).alias("ts_utc")).to_series()
-        rows = rows.with_columns(self.clock.to_utc(naive))
-        lost = rows.filter(pl.col("ts_utc").is_null())
-        if lost.height:
-            rejects.append(table.without_time(lost, _FIELDS, Field("stamp", "time", "ts_utc")))
-            rows = rows.filter(pl.col("ts_utc").is_not_null())
+        rows = rows.with_columns(self.clock.utc(rows, stamps.parse(pl.col("stamp"), self.form)))
+        rows, lost = table.timed(rows, _FIELDS, Field("stamp", "time", "ts_utc"))
+        rejects.append(lost)
         values, bad = table.convert(rows, _FIELDS)
         values, judged = table.judge(values, rows, _FIELDS, "board")
         return table.kept(values.with_columns(rows["ts_utc"])), [*rejects, bad, judged], self._channels(rows)

@@ -85,7 +85,7 @@ class _Reader:
             return None, ()
         said = [h.top.get("timestamp", (0, "")) for h in whole]
         frame = pl.DataFrame({"stamp": [stamp for _, stamp in said]})
-        utc = self.clock.to_utc(frame.select(stamps.parse(pl.col("stamp"), self.form).alias("ts_utc")).to_series())
+        utc = self.clock.utc(frame, stamps.parse(pl.col("stamp"), self.form))
         for (line, stamp), time in zip(said, utc, strict=True):
             if time is None:
                 self.reject(line, stamp, "no-such-time", "timestamp")

@@ -72,8 +72,7 @@ def _read(block: Block | None, rounds: _Rounds) -> Part:
     devices = told["device"].unique(maintain_order=True).to_list()
     readings, bad = entries.gather(told.select(list(entries.SCHEMA)), dict.fromkeys(devices, "board"))
     models = dict(lines.filter(pl.col("name") == _CARD).select("device", "raw").iter_rows())
-    fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in rounds.told]
-    rounds.told |= set(fresh)
+    fresh = entries.fresh(readings, rounds.told)
     channels = tuple(Channel(d, "board", models.get(d) or "") for d in fresh)
     return Part(block.count if block else 0, readings, pl.concat([*rejects, bad]), channels=channels)
 

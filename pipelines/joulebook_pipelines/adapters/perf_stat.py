@@ -109,10 +109,8 @@ class _Reader:
         rejects = [damage.odd_lines(block, groups.filter(~whole).select("line", "raw"), "damaged-line")]
         raw, fresh = self._named(groups.filter(whole))
         raw = self._timed(raw)
-        lost = raw.filter(pl.col("ts_utc").is_null())
-        if lost.height:
-            rejects.append(table.without_time(lost, (_VALUE,), Field("at", "time", "ts_utc")))
-            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        raw, lost = table.timed(raw, (_VALUE,), Field("at", "time", "ts_utc"))
+        rejects.append(lost)
         # Text prints thousands apart with commas; what a comma separates in -x output is no part of the number.
         values, bad = table.convert(raw, (_VALUE,), decimal=".,")
         values = values.with_columns(raw["ts_utc"], raw["span_s"])

@@ -108,10 +108,8 @@ def _read(
     rejects.append(cut)
     raw = raw.with_columns(clock.utc(raw[time.column]), spans.of(raw))
     fields = [f for g in groups for f in g.fields]
-    lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
-    if lost.height:
-        rejects.append(table.without_time(lost, fields, time))
-        raw = raw.filter(pl.col("ts_utc").is_not_null())
+    raw, lost = table.timed(raw, fields, time)
+    rejects.append(lost)
     readings = []
     for group in groups:
         mine = raw.with_columns(device=pl.lit(group.channel.device))

@@ -68,7 +68,7 @@ def _parse(log: Log) -> Iterator[Part]:
             utc = of_day.utc(raw["stamp"])
         else:
             naive = printed(pl.col("stamp")) if form is None else stamps.parse(pl.col("stamp"), form)
-            utc = clock.to_utc(raw.select(naive.alias("ts_utc")).to_series())
+            utc = clock.utc(raw, naive)
         raw = raw.with_columns(utc.alias("ts_utc"))
         lost = raw.filter(pl.col("ts_utc").is_null())
         raw = raw.filter(pl.col("ts_utc").is_not_null())

@@ -235,17 +235,14 @@ def _long(log: Log, found: _Columns, first_row: int, how: relative.Stamping) -> 
         domains = {t: rapl.of_path(t) for t in raw[zone].unique(maintain_order=True) if t is not None}
         devices = {t: d.device for t, d in domains.items() if d}
         raw = raw.with_columns(device=pl.col(zone).replace_strict(devices, default=None, return_dtype=pl.String))
-        naive = raw.select(how.naive(pl.col("c0").fill_null("")).alias("ts_utc")).to_series()
-        raw = raw.with_columns(how.clock.to_utc(naive))
+        raw = raw.with_columns(how.utc(raw, pl.col("c0").fill_null("")))
         text = pl.concat_str([pl.col(n).fill_null("") for n in names], separator=found.separator)
         rejects.append(
             table.whole_lines(raw.filter(pl.col("device").is_null()).select("line", raw=text), "no-such-domain")
         )
         raw = raw.filter(pl.col("device").is_not_null())
-        lost = raw.filter(pl.col("ts_utc").is_null())
-        if lost.height:
-            rejects.append(table.without_time(lost, (energy,), Field("c0", found.headers[0], "ts_utc")))
-            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        raw, lost = table.timed(raw, (energy,), Field("c0", found.headers[0], "ts_utc"))
+        rejects.append(lost)
         values, bad = table.convert(raw, (energy,))
         fresh = [
             Channel(d.device, d.scope or log.options.scope or "", kind="counter")

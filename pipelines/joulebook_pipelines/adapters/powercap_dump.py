@@ -85,8 +85,7 @@ def _read(block: Block, dumps: _Dumps, log: Log) -> Part:
         table.whole_lines(frame.select("line", raw="text"), rule)
         for frame, rule in ((cut, damage.CUT), (strange, "no-such-domain"), (foreign, "foreign-line"))
     ]
-    fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in dumps.told]
-    dumps.told |= set(fresh)
+    fresh = entries.fresh(readings, dumps.told)
     return Part(
         block.count,
         readings,
@@ -118,8 +117,7 @@ def _understood(block: Block, dumps: _Dumps) -> pl.DataFrame:
 def _times(energies: pl.DataFrame, dumps: _Dumps) -> pl.Series:
     """Return when each counter was read: the stamp above it, or the number of the dump."""
     if isinstance(dumps.clock, StampLines):
-        naive = energies.select(dumps.clock.naive(pl.col("stamp").fill_null("")).alias("ts_utc")).to_series()
-        return dumps.clock.clock.to_utc(naive)
+        return dumps.clock.utc(energies, pl.col("stamp").fill_null(""))
     before = pl.col("zone").replace_strict(dumps.seen, default=0, return_dtype=pl.Int64)
     number = energies.select(before + pl.int_range(1, pl.len() + 1).over("zone")).to_series()
     for zone, count in energies["zone"].value_counts().iter_rows():

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import powermetrics_plist, sections, table
+from joulebook_pipelines.logs import entries, powermetrics_plist, sections, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -57,8 +57,7 @@ def _parse(log: Log) -> Iterator[Part]:
     for block in log.blocks():
         part, count = _read(block, carried, count)
         if part.readings is not None:
-            fresh = [d for d in part.readings["device"].unique(maintain_order=True) if d not in seen]
-            seen.update(fresh)
+            fresh = entries.fresh(part.readings, seen)
             part = Part(part.lines, part.readings, part.rejects, channels=tuple(_channel(d) for d in fresh))
         yield part
 

@@ -86,10 +86,8 @@ def _read(
     raw, cut = damage.cut_last(block, raw, names, " ")
     rejects = [damage.odd_lines(block, odd, "wrong-number-of-fields"), cut]
     raw = raw.with_columns(clock.utc(raw["c0"]), span_s=pl.lit(span_s))
-    lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
-    if lost.height:
-        rejects.append(table.without_time(lost, [f for g in groups for f in g.fields], Field("c0", "Time", "ts_utc")))
-        raw = raw.filter(pl.col("ts_utc").is_not_null())
+    raw, lost = table.timed(raw, [f for g in groups for f in g.fields], Field("c0", "Time", "ts_utc"))
+    rejects.append(lost)
     readings = []
     for group in groups:
         mine = raw.with_columns(device=pl.lit(group.channel.device))

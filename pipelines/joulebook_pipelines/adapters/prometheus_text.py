@@ -99,8 +99,7 @@ def _utc(
                 .dt.replace_time_zone("UTC")
             )
     if collector is not None:
-        naive = found.select(collector.naive(pl.col("mark")).alias("ts_utc")).to_series()
-        known = pl.select(pl.coalesce(known, collector.clock.to_utc(naive)).alias("ts_utc")).to_series()
+        known = pl.select(pl.coalesce(known, collector.utc(found, pl.col("mark"))).alias("ts_utc")).to_series()
     if (
         known.null_count() == found.height
         and not found.select(pl.struct("name", "labels").is_duplicated().any()).item()

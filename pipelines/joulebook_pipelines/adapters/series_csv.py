@@ -116,8 +116,7 @@ def _utc(log: Log, rows: pl.DataFrame) -> pl.Series:
         raise LogRefusedError(f"{log.name}: no row has a time stamp: nothing was measured")
     form = local_time.form(samples, log.options, log.name)
     clock = local_time.localiser(form, log.options, log.name, int(rows["line"][0]), samples[0])
-    naive = rows.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc")).to_series()
-    return clock.to_utc(naive)
+    return clock.utc(rows, stamps.parse(pl.col("stamp"), form))
 
 
 def _channels(log: Log, told: Told, readings: pl.DataFrame) -> tuple[Channel, ...]:

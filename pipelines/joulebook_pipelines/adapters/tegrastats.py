@@ -93,8 +93,7 @@ class _Reader:
             ).to_series()
             return lines.with_columns(self.collector.clock.to_utc(naive))
         stamp = pl.col("raw").str.extract(_OWN.pattern, 1)
-        naive = lines.select(stamps.parse(stamp, _FORM).alias("ts_utc")).to_series()
-        return lines.with_columns(self.clock.to_utc(naive))
+        return lines.with_columns(self.clock.utc(lines, stamps.parse(stamp, _FORM)))
 
     def _rail(self, lines: pl.DataFrame, name: str, device: str, scope: str) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         cell = pl.col("raw").str.extract(rf"\b{name} ([^/\s]*?)(?:mW)?/\d+(?:mW)?(?:\s|$)", 1)

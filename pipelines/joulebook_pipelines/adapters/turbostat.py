@@ -103,8 +103,7 @@ class _Stamped:
         stamp, rest, meant = self._collector.split(pl.col("raw"))
         own = ~pl.col("raw").str.contains(_TOOL.pattern)
         told = lines.with_columns(stamp=pl.when(own & (rest.str.strip_chars() == "")).then(stamp), meant=own & meant)
-        naive = told.select(self._collector.naive(pl.col("stamp")).alias("ts_utc")).to_series()
-        told = told.with_columns(self._collector.clock.to_utc(naive))
+        told = told.with_columns(self._collector.utc(told, pl.col("stamp")))
         broken = told.filter(pl.col("meant") & pl.col("ts_utc").is_null())
         # Below a stamp that cannot be read stands no other one's time.
         told = told.with_columns(mark=pl.when("meant").then("line"))

@@ -79,8 +79,7 @@ def _read(block: Block, reader: _Reader) -> Part:
     )  # fmt: skip
     scopes = {d: reader.scope if d == "ups" else "part" for d in devices.values()}
     readings, bad = entries.gather(told.select(list(entries.SCHEMA)), scopes)
-    fresh = [d for d in readings["device"].unique(maintain_order=True) if d not in reader.told]
-    reader.told |= set(fresh)
+    fresh = entries.fresh(readings, reader.told)
     return Part(block.count, readings, pl.concat([*rejects, bad]), channels=tuple(Channel(d, scopes[d]) for d in fresh))
 
 

@@ -96,6 +96,6 @@ class Times:
         """Return UTC stamps of texts; null where one cannot be read."""
         frame, text = texts.to_frame("t"), pl.col("t")
         if self.collector is not None:
-            return self.collector.clock.to_utc(frame.select(self.collector.naive(text).alias("ts_utc")).to_series())
+            return self.collector.utc(frame, text)
         assert self._form is not None
-        return self._clock.to_utc(frame.select(stamps.parse(text, self._form).alias("ts_utc")).to_series())
+        return self._clock.utc(frame, stamps.parse(text, self._form))

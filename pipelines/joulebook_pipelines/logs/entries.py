@@ -19,6 +19,13 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 }  # fmt: skip
 
 
+def fresh(readings: pl.DataFrame, told: set[str]) -> list[str]:
+    """Return the devices of readings that were not told before, which now are."""
+    devices = [d for d in readings["device"].unique(maintain_order=True) if d not in told]
+    told.update(devices)
+    return devices
+
+
 def gather(
     entries: pl.DataFrame, scopes: Mapping[str, str], *, never_zero: bool | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:

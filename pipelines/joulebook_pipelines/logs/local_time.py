@@ -77,6 +77,10 @@ class Localiser:
         self._second_pass_us: int | None = None
         self.unresolved_hours = 0
 
+    def utc(self, frame: pl.DataFrame, naive: pl.Expr) -> pl.Series:
+        """Return the UTC stamps of the rows of a frame as ``ts_utc``."""
+        return self.to_utc(frame.select(naive.alias("ts_utc")).to_series())
+
     def to_utc(self, naive: pl.Series) -> pl.Series:
         """Return UTC stamps; null for a local hour that never was."""
         if self._zone is None:

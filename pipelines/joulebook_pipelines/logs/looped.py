@@ -95,5 +95,4 @@ class Times:
             own=pl.col("stamp").is_not_null() & (pl.col("rest").str.strip_chars() == ""),
         )
         self.stamp = held["stamp"][-1] if held.height else self.stamp
-        naive = held.select(self.clock.naive(pl.col("stamp")).alias("ts_utc")).to_series()
-        return held.with_columns(self.clock.clock.to_utc(naive).alias("ts_utc"))
+        return held.with_columns(self.clock.utc(held, pl.col("stamp")))

@@ -131,10 +131,8 @@ class Reader:
             return Part(lines=lines, rejects=rejects)
         timed = self._timed(raw)
         fields = [Field(layout.value, self._title(layout.value), "value")] if layout.value else list(layout.fields)
-        if timed["ts_utc"].null_count():
-            lost = timed.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
-            rejects = pl.concat([rejects, table.without_time(lost, fields, self.stamp)])
-            timed = timed.filter(pl.col("ts_utc").is_not_null())
+        timed, lost = table.timed(timed, fields, self.stamp)
+        rejects = pl.concat([rejects, lost])
         if layout.value and layout.unit:
             readings, more, channels = meter_long.readings(timed, found, self.log.options, self._title(layout.value))
         else:

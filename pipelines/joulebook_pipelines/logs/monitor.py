@@ -165,8 +165,7 @@ class _Reader:
 
     def _utc(self, raw: pl.DataFrame, places: Mapping[str, str]) -> pl.Series:
         if self.collector is not None:
-            naive = raw.select(self.collector.naive(pl.col("stamp")).alias("ts_utc")).to_series()
-            return self.collector.clock.to_utc(naive)
+            return self.collector.utc(raw, pl.col("stamp"))
         if self.steps is not None and self.dialect.gpu in places:
             return self.steps.of_rounds(raw[places[self.dialect.gpu]])
         if self.steps is not None or "time" not in places or not self.columns <= set(places):
@@ -174,7 +173,7 @@ class _Reader:
         time = pl.col(places["time"])
         if "date" in places:
             text = pl.concat_str(pl.col(places["date"]), time, separator=" ")
-            return self.clock.to_utc(raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series())
+            return self.clock.utc(raw, stamps.parse(text, _COLUMN_STAMP))
         text = pl.concat_str(pl.lit((self.log.options.date or "").replace("-", "") + " "), time)
         naive = raw.select(stamps.parse(text, _COLUMN_STAMP).alias("ts_utc")).to_series()
         return self.clock.to_utc(self.days.over(naive))

@@ -183,7 +183,7 @@ def dated(log: Log) -> Iterator[Log]:
         texts = pl.DataFrame({"raw": block.lines})
         stamp, rest, _ = found.split(pl.col("raw"))
         told = texts.with_columns(stamp=stamp, rest=rest)
-        utc = found.clock.to_utc(told.select(found.naive(pl.col("stamp")).alias("ts_utc")).to_series())
+        utc = found.utc(told, pl.col("stamp"))
         iso = utc.dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
         # A line that begins with a stamp that cannot be read has no time, and not that of the stamp before.
         now = pl.when(pl.col("stamp").is_not_null()).then(pl.coalesce("iso", pl.lit("?"))).forward_fill()

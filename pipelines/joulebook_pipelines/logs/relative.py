@@ -35,6 +35,10 @@ class Stamping:
     clock: Localiser
     findings: tuple[Finding, ...] = ()
 
+    def utc(self, frame: pl.DataFrame, text: pl.Expr) -> pl.Series:
+        """Return the moments of the stamps of a frame as ``ts_utc``."""
+        return self.clock.utc(frame, self.naive(text))
+
 
 def stamping(log: Log, form: StampForm, line: int, sample: str, *, start: datetime | None = None) -> Stamping:
     """Return how stamps of any form become moments; seconds since a start need to know it.

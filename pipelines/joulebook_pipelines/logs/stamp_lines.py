@@ -75,6 +75,10 @@ class StampLines:
             return _in_year(texts, self.began)
         return stamps.parse(texts.str.replace(_UTC_TAIL, "Z"), self.form)
 
+    def utc(self, frame: pl.DataFrame, texts: pl.Expr) -> pl.Series:
+        """Return the moments of the stamps of a frame as ``ts_utc``."""
+        return self.clock.utc(frame, self.naive(texts))
+
 
 def printed(texts: pl.Expr) -> pl.Expr:
     """Return the naive datetimes of what ``date`` and ``ctime`` print, in any order of day and year."""

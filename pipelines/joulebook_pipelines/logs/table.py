@@ -231,6 +231,16 @@ def without_time(raw: pl.DataFrame, fields: Sequence[Field], stamp: Field, rule:
     return pl.concat(rejects)
 
 
+def timed(raw: pl.DataFrame, fields: Sequence[Field], stamp: Field) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the rows that have ``ts_utc``, and the rejects of the others; a row without a device is about none."""
+    lost = raw.filter(pl.col("ts_utc").is_null())
+    if lost.is_empty():
+        return raw, no_rejects()
+    if "device" not in lost.columns:
+        lost = lost.with_columns(device=pl.lit(None, pl.String))
+    return raw.filter(pl.col("ts_utc").is_not_null()), without_time(lost, fields, stamp)
+
+
 def judge(
     values: pl.DataFrame, raw: pl.DataFrame, fields: Sequence[Field], scope: str, *, never_zero: bool | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:

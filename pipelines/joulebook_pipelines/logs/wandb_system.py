@@ -67,8 +67,7 @@ class System:
         if not self.known or self._form is None or self._clock is None:
             return None, of_steps, ()
         rows = raw.filter(pl.any_horizontal([pl.col(n).fill_null("") != "" for n in self.known]))
-        naive = rows.select(stamps.parse(pl.col("end_utc").fill_null(""), self._form).alias("ts_utc")).to_series()
-        rows = rows.with_columns(self._clock.to_utc(naive))
+        rows = rows.with_columns(self._clock.utc(rows, stamps.parse(pl.col("end_utc").fill_null(""), self._form)))
         frames = [
             rows.filter(pl.col(name).fill_null("") != "").select(
                 "line", "ts_utc", row="line", device=pl.lit(device), quantity=pl.lit(quantity), header=pl.lit(name),

@@ -171,10 +171,8 @@ class Reader:
         if raw.is_empty():
             return Part(lines=block.count, rejects=rejects)
         raw = self._timed(raw)
-        if raw["ts_utc"].null_count():
-            lost = raw.filter(pl.col("ts_utc").is_null()).with_columns(device=pl.lit(None, pl.String))
-            rejects = pl.concat([rejects, table.without_time(lost, self._sheet.fields, self._sheet.time)])
-            raw = raw.filter(pl.col("ts_utc").is_not_null())
+        raw, lost = table.timed(raw, self._sheet.fields, self._sheet.time)
+        rejects = pl.concat([rejects, lost])
         raw, more = self._chosen(raw)
         if self._watch is not None and raw.height:
             self._watch(raw)
@@ -226,8 +224,8 @@ class Reader:
             ).to_series()
             at = us.cast(pl.Datetime("us", "UTC")).alias("ts_utc")
             return raw.with_columns(at, span_s=pl.lit(self._sheet.span_s, pl.Float64))
-        naive = raw.select(self._sheet.naive(pl.col(self._sheet.time.column).fill_null("")).alias("ts_utc")).to_series()
-        return raw.with_columns(self._sheet.clock.to_utc(naive), span_s=pl.lit(self._sheet.span_s, pl.Float64))
+        naive = self._sheet.naive(pl.col(self._sheet.time.column).fill_null(""))
+        return raw.with_columns(self._sheet.clock.utc(raw, naive), span_s=pl.lit(self._sheet.span_s, pl.Float64))
 
     def _raw(self, block: Block) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the text cells of the block, and rejects of damage and foreign lines."""
