@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import polars as pl
 
 from joulebook import schema
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import phase_log, work
+from joulebook_pipelines.logs import json_text, phase_log, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "profiler trace"
@@ -112,12 +111,7 @@ def _base_ns(log: Log, document: Any, first_ns: int) -> int:
 
 def _parse(log: Log) -> Iterator[Part]:
     text = log.whole_text()
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LogRefusedError(
-            f"{log.name}: is not a whole JSON document ({error}); a profiler that was killed leaves its trace cut"
-        ) from None
+    document = json_text.document(log, text, cure="a profiler that was killed leaves its trace cut")
     events = document.get("traceEvents") if isinstance(document, dict) else document
     if not isinstance(events, list):
         raise LogRefusedError(f"{log.name}: has no list of traceEvents")

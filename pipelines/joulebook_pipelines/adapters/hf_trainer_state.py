@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import table, work
+from joulebook_pipelines.logs import json_text, table, work
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 _NAMES = {"step": "step", "loss": "loss", "learning_rate": "learning_rate", "tokens_seen": "num_input_tokens_seen"}
@@ -22,12 +22,7 @@ def _sniff(head: Head) -> bool:
 
 def _parse(log: Log) -> Iterator[Part]:
     text = log.whole_text()
-    try:
-        state = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LogRefusedError(
-            f"{log.name}: is not a whole JSON document ({error}); copy the checkpoint's file again"
-        ) from None
+    state = json_text.document(log, text, cure="copy the checkpoint's file again")
     history = state.get("log_history") if isinstance(state, dict) else None
     if not isinstance(history, list):
         raise LogRefusedError(f"{log.name}: has no log_history; it is in trainer_state.json of each checkpoint")

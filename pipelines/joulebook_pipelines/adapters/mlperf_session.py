@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import phase_log, table
+from joulebook_pipelines.logs import json_text, phase_log, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "power session"
@@ -30,10 +30,7 @@ def _sniff(head: Head) -> bool:
 
 def _parse(log: Log) -> Iterator[Part]:
     text = log.whole_text()
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LogRefusedError(f"{log.name}: is not a whole JSON document ({error}); copy it again") from None
+    document = json_text.document(log, text, cure="copy it again")
     told = document.get("phases") if isinstance(document, dict) else None
     if not isinstance(told, dict) or not told:
         raise LogRefusedError(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import dialect, phase_pairs, stamps, wall_clock
+from joulebook_pipelines.logs import dialect, json_text, phase_pairs, stamps, wall_clock
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "phase log"
@@ -32,9 +31,8 @@ _AS_TEXT, _AS_JSON = " ", "{"
 def _cells(line: str, separator: str) -> list[str]:
     """Return time and event of a line."""
     if separator == _AS_JSON:
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
+        found = json_text.value(line)
+        if found is None:
             return [line]
         said = {str(k).lower(): v for k, v in found.items()} if isinstance(found, dict) else {}
         stamp = next((str(said[k]) for k in ("time", "timestamp", "ts", "time_s", "datetime") if k in said), "")

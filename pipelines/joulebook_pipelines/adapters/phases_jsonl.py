@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, phase_log, run_json
+from joulebook_pipelines.logs import damage, json_text, phase_log, run_json
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
-
-
-def _object(line: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _names(head: Head) -> dict[str, str]:
     first = next((line for line in head.lines[:20] if line.strip()), "")
-    return phase_log.known([n for n, v in (_object(first) or {}).items() if not isinstance(v, dict | list)])
+    return phase_log.known([n for n, v in (json_text.members(first) or {}).items() if not isinstance(v, dict | list)])
 
 
 def _objects(head: Head) -> list[dict[str, Any]]:
     """Return the phases of a whole document: a list of them, one within an object, or an object with a member a phase."""
-    try:
-        document = json.loads(head.text) if head.complete else None
-    except (ValueError, RecursionError):
-        return []
-    stack, found = [document], list[dict[str, Any]]()
+    stack, found = [json_text.value(head.text) if head.complete else None], list[dict[str, Any]]()
     while stack and not found:
         item = stack.pop()
         if isinstance(item, list):
@@ -72,7 +59,7 @@ def _parse(log: Log) -> Iterator[Part]:
         return
     if not phase_log.is_whole(names):
         raise LogRefusedError(f"{log.name}:1: needs objects with phase, start and end (and run)")
-    told = [o for line in log.head.lines[:200] if (o := _object(line)) is not None]
+    told = [o for line in log.head.lines[:200] if (o := json_text.members(line)) is not None]
     reader = phase_log.Phases(log, names, [str(o[names["start"]]) for o in told if o.get(names["start"]) is not None])
     for block in log.blocks():
         raw, odd = _split(block, names)
@@ -88,7 +75,7 @@ def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFr
     for number, line in enumerate(block.lines, block.first_line):
         if not line.strip():
             continue
-        value = _object(line)
+        value = json_text.members(line)
         if value is None:
             odd.append((number, line))
             continue

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, step_documents, step_names, table, wall_clock, wandb_system, work
+from joulebook_pipelines.logs import (
+    damage,
+    json_text,
+    step_documents,
+    step_names,
+    table,
+    wall_clock,
+    wandb_system,
+    work,
+)
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LOOKED_AT = 50
@@ -18,11 +27,8 @@ def _objects(head: Head, most: int) -> list[dict[str, object]]:
     """Return the objects of the first lines; damaged lines are passed over, but the first must be an object."""
     found: list[dict[str, object]] = []
     for line in [li for li in _whole_lines(head)[:most] if li.strip()]:
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict):
+        value = json_text.members(line)
+        if value is not None:
             found.append(value)
         elif not found:
             return []

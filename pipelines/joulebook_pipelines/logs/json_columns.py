@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from joulebook_pipelines.logs import json_text
 from joulebook_pipelines.logs.contract import Log
 from joulebook_pipelines.logs.json_records import LINES_AT_ONCE, NUMBERS, Record, flat
 
@@ -103,11 +104,8 @@ def _one_by_one(lines: pl.DataFrame) -> tuple[list[Record], list[tuple[int, str]
     """Return the records of lines of any shape, and the lines that are none."""
     records, odd = [], []
     for line, raw, text in lines.select("line", "raw", "text").iter_rows():
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            found = None
-        if isinstance(found, dict):
+        found = json_text.members(text)
+        if found is not None:
             records.append(Record(line, flat(found)))
         else:
             odd.append((line, raw))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 
-from joulebook_pipelines.logs import meter_titles
+from joulebook_pipelines.logs import json_text, meter_titles
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 from joulebook_pipelines.logs.json_records import Record, first
 
@@ -95,10 +94,7 @@ def states(log: Log) -> tuple[list[Record], int]:
         The document is cut, or no entity says its unit.
     """
     text = log.whole_text()
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise LogRefusedError(f"{log.name}: is not a whole JSON document ({error}); export it again") from None
+    document = json_text.document(log, text)
     places = iter([1 + text.count("\n", 0, m.start()) for m in re.finditer(r'"state"\s*:', text)])
     lists = document if document and isinstance(document[0], list) else [document]
     records = []

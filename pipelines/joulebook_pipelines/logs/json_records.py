@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from joulebook_pipelines.logs import json_text
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 from joulebook_pipelines.logs.meter_titles import meaning
 
@@ -77,12 +78,9 @@ def is_lines(head: Head) -> bool:
     line = lines[0].strip() if lines else ""
     if not line.startswith("{"):
         return False
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
+    found = json_text.members(line)
     # An object whose time is a list is a table by columns; a lone one around a list of timed objects is their document.
-    return isinstance(found, dict) and not any(
+    return found is not None and not any(
         isinstance(v, list) and (meaning(k).role == "time" or (len(lines) == 1 and _are_timed(v)))
         for k, v in found.items()
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import json_records, run_spent, run_titles
+from joulebook_pipelines.logs import json_records, json_text, run_spent, run_titles
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 
 DEEPEST = 5
@@ -40,12 +40,9 @@ def _heads(head: Head, text: str) -> Iterator[list[str]]:
     if _is_lines(head):
         yield list(_flat(json.loads(next(line for line in text.split("\n") if line.strip()))))
         return
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        if not head.complete and (first := _first_row(text)) is not None:
-            yield list(_flat(first))
-        return
+    document = json_text.value(text)
+    if document is None and not head.complete and (first := _first_row(text)) is not None:
+        yield list(_flat(first))
     for rows in _tables(document):
         yield _titles(rows[:20])
 
@@ -79,10 +76,7 @@ def read(log: Log, text: str) -> tuple[list[str], pl.DataFrame]:
         The document is cut, or holds no runs.
     """
     lines = [line for line in text.split("\n") if line.strip()] if _is_lines(log.head) else []
-    try:
-        document = json.loads("[" + ",".join(lines) + "]" if len(lines) > 1 else text)
-    except (ValueError, RecursionError) as error:
-        raise LogRefusedError(f"{log.name}: is not a whole JSON document ({error}); export it again") from None
+    document = json_text.document(log, "[" + ",".join(lines) + "]" if len(lines) > 1 else text)
     found = [rows for rows in _tables(document) if run_titles.is_run_table(_titles(rows))]
     if not found:
         raise LogRefusedError(f"{log.name}: has no list of runs, each an object with its energy or power")

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import json_objects, step_names, table, wall_clock, work
+from joulebook_pipelines.logs import json_objects, json_text, step_names, table, wall_clock, work
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Part
 
 FEWEST = 2
@@ -38,11 +38,8 @@ def _is_step(members: dict[str, Any]) -> bool:
 
 def _history(text: str) -> dict[str, list[Any]]:
     """Return the lists of an object that holds as many values of each thing, one an epoch."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    history = document.get("history", document) if isinstance(document, dict) else {}
+    document = json_text.members(text) or {}
+    history = document.get("history", document)
     lists = {n: v for n, v in history.items() if isinstance(v, list)} if isinstance(history, dict) else {}
     whole = len(lists) == len(history) and len({len(v) for v in lists.values()}) == 1
     return lists if whole and "loss" in lists else {}

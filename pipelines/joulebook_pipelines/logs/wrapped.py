@@ -5,13 +5,12 @@ Such a file is read as the lines that the tool printed, each behind the collecto
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from joulebook_pipelines.logs import prefixes
+from joulebook_pipelines.logs import json_text, prefixes
 from joulebook_pipelines.logs.contract import Block, Head, Log
 
 LINES, LEAST_SHARE = 200, 0.9
@@ -26,10 +25,7 @@ def _unwrapped(line: str) -> str | None:
     """Return what a tool printed, behind the collector's time; ``None`` where a line wraps nothing."""
     if not line.lstrip().startswith("{"):
         return None
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    found = json_text.members(line) or {}
     said = next((found[k] for k in _SAID if isinstance(found.get(k), str)), None)
     if said is None:
         return None
