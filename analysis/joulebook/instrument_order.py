@@ -22,8 +22,8 @@ FINE_RATIO = 1e-3
 TOLD_KINDS = ("mean", "counter", "energy", "on-change")
 """Kinds that say what lies between two readings, which single instants do not."""
 
-SCOPE = ("host", "scope")
-INSTRUMENT = ("host", "scope", "adapter", "clock")
+SCOPE = ("run_id", "host", "scope")
+INSTRUMENT = (*SCOPE, "adapter", "clock")
 
 _NO_MATTER = {"kind": pl.String, "grain_w": pl.Float64, "usual_w": pl.Float64, "made_up": pl.Boolean}
 """What need not be known of a channel."""
@@ -46,13 +46,13 @@ def placed(channels: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        ``host, scope, adapter, clock, place`` (0 = the best), ``best`` (its name), ``short``, ``best_short`` and ``why``
+        ``run_id, host, scope, adapter, clock, place`` (0 = the best), ``best`` (its name), ``short``, ``best_short`` and ``why``
         it is behind the best one.
 
     Examples
     --------
-    >>> row = {"host": "n", "scope": "board", "clock": "n", "family": "sensor", "device": "gpu:0", "period_s": 1.0,
-    ...        "coverage_ratio": 1.0, "usual_w": 300.0}
+    >>> row = {"run_id": "r", "host": "n", "scope": "board", "clock": "n", "family": "sensor", "device": "gpu:0",
+    ...        "period_s": 1.0, "coverage_ratio": 1.0, "usual_w": 300.0}
     >>> both = pl.DataFrame([row | {"adapter": "a", "grain_w": 1.0}, row | {"adapter": "b", "grain_w": 0.01}])
     >>> placed(both).select("adapter", "place", "why").rows()
     [('b', 0, ''), ('a', 1, 'its values are in steps of 0.01 W, here 1.0 W')]

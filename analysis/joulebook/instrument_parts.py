@@ -33,7 +33,7 @@ def joined(ranked: pl.DataFrame) -> pl.DataFrame:
     Parameters
     ----------
     ranked
-        Channels in the order of their instruments: ``host, scope, device, family, coverage_ratio, usable, chosen,
+        Channels in the order of their instruments: ``run_id, host, scope, device, family, coverage_ratio, usable, chosen,
         place, best, reason``, and ``begin_s, end_s, kind, spanned``, without which none is joined.
 
     Returns
@@ -59,7 +59,7 @@ def joined(ranked: pl.DataFrame) -> pl.DataFrame:
     return ranked
 
 
-def find(ranked: pl.DataFrame, paths: dict[int, str], elsewhere: pl.DataFrame, *, subject: str) -> list[Finding]:
+def find(ranked: pl.DataFrame, paths: dict[int, str], elsewhere: pl.DataFrame) -> list[Finding]:
     """Say where several instruments were joined, and which log has what those that are used lack.
 
     Parameters
@@ -69,25 +69,27 @@ def find(ranked: pl.DataFrame, paths: dict[int, str], elsewhere: pl.DataFrame, *
     paths
         File of each source.
     elsewhere
-        Channels of other hosts that saw the time of the run, like those ranked.
-    subject
-        The run.
+        Channels of other hosts that saw the time of a run, like those ranked.
+
+    Returns
+    -------
+    list of Finding
+        Their subjects are runs.
     """
     if not set(ranked.columns) >= NEEDED or ranked.is_empty():
         return []
-    found = [
-        _told_joined(own, paths, subject) for own in _groups(ranked.filter("chosen")) if own["place"].n_unique() > 1
-    ]
+    several = pl.col("place").n_unique().over(*SCOPE) > 1
+    found = [_told_joined(own, paths) for own in _groups(ranked.filter("chosen").filter(several))]
     beside = _beside(ranked).filter(~pl.col("chosen") & pl.col("usable"))
     away = _beside(
         pl.concat([ranked.filter("chosen"), elsewhere.with_columns(chosen=False)], how="diagonal"),
-        by=("scope", "device"),
+        by=("run_id", "scope", "device"),
     )
     before_or_after = (pl.col("end_s") <= pl.col("had_from_s")) | (pl.col("begin_s") >= pl.col("had_until_s"))
     away = away.filter(~pl.col("chosen") & before_or_after)
     for rows, why in ((beside, _obstacle()), (away, pl.lit("it is said to be of another host"))):
         lacking = rows.filter(pl.col("adds_ratio") >= TOLD_SHARE).with_columns(why=why)
-        found += [_told_lacking(own, paths, subject) for own in _groups(lacking, "source_id", "why")]
+        found += [_told_lacking(own, paths) for own in _groups(lacking, "source_id", "why")]
     return found
 
 
@@ -121,20 +123,20 @@ def _obstacle() -> pl.Expr:
     )  # fmt: skip
 
 
-def _told_joined(own: pl.DataFrame, paths: dict[int, str], subject: str) -> Finding:
+def _told_joined(own: pl.DataFrame, paths: dict[int, str]) -> Finding:
     first, more = own.filter(pl.col("place") == 0), own.filter(pl.col("place") > 0)
     devices = sorted(set(more["device"]))
     used, added = _files(first, paths), _files(more, paths)
     covered = float(first["coverage_ratio"].sum()) / first["device"].n_unique()
     return Finding(
-        "sources-joined", Severity.NOTE, subject,
+        "sources-joined", Severity.NOTE, own["run_id"][0],
         f"{used} covers {100 * covered:.3g} % of the run; before and after its time {', '.join(devices)} is taken from {added}. "
         "Each second counts once.",
         {"scope": own["scope"][0], "devices": devices, "used": used, "added": added},
     )  # fmt: skip
 
 
-def _told_lacking(own: pl.DataFrame, paths: dict[int, str], subject: str) -> Finding:
+def _told_lacking(own: pl.DataFrame, paths: dict[int, str]) -> Finding:
     path, devices, why = paths[own["source_id"][0]], sorted(set(own["device"])), own["why"][0]
     used = paths[own["had_source"][0]]
     share = 100 * float(own["adds_ratio"].min())  # type: ignore[arg-type]
@@ -143,7 +145,7 @@ def _told_lacking(own: pl.DataFrame, paths: dict[int, str], subject: str) -> Fin
         else "What is given is the part that the first one saw."
     )  # fmt: skip
     return Finding(
-        "missing-part-elsewhere", Severity.WARNING, subject,
+        "missing-part-elsewhere", Severity.WARNING, own["run_id"][0],
         f"{path} has {', '.join(devices)} over {share:.3g} % of the run beyond the time of {used}. It is not added: {why}. {cure}",
         {"scope": own["scope"][0], "devices": devices, "path": path, "used": used, "adds_ratio": share / 100},
     )  # fmt: skip

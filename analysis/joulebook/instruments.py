@@ -28,18 +28,18 @@ MOST_NAMED = 8
 """Files that are named one by one; of more, the number is told."""
 
 CHOICE_SCHEMA = {
-    "host": pl.String, "scope": pl.String, "source_id": pl.Int32, "device": pl.String, "chosen": pl.Boolean,
+    "run_id": pl.String, "host": pl.String, "scope": pl.String, "source_id": pl.Int32, "device": pl.String, "chosen": pl.Boolean,
     "coverage_ratio": pl.Float64, "reason": pl.String, "passed_from_s": pl.Float64, "passed_until_s": pl.Float64,
 }  # fmt: skip
 
 
 def choose(channels: pl.DataFrame) -> pl.DataFrame:
-    """Choose one instrument for every host and scope.
+    """Choose one instrument for every run, host and scope.
 
     Parameters
     ----------
     channels
-        One row a channel that has readings in the window: ``host, scope, source_id, adapter, clock, family, device,
+        One row a run and channel that has readings in it: ``run_id, host, scope, source_id, adapter, clock, family, device,
         period_s, n, coverage_ratio``; to tell a copy of a part of a file, ``begin_s, end_s`` of what it saw and
         ``filled_ratio``, the share of that time which it covers; and, to tell which of two is the better one, ``kind``,
         ``grain_w`` and ``usual_w``, the step of its values and their median [W], and ``made_up``, whether its times were laid;
@@ -48,12 +48,13 @@ def choose(channels: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        ``host, scope, source_id, device, chosen, coverage_ratio, reason``, same rows; ``passed_from_s`` and ``passed_until_s``
+        ``run_id, host, scope, source_id, device, chosen, coverage_ratio, reason``, same rows; ``passed_from_s`` and ``passed_until_s``
         bound the time of a better instrument, for which this one is not used.
 
     Examples
     --------
-    >>> row = {"host": "n", "scope": "node", "clock": "c", "n": 9, "period_s": 1.0, "device": "node", "coverage_ratio": 1.0}
+    >>> row = {"run_id": "r", "host": "n", "scope": "node", "device": "node", "clock": "c", "n": 9, "period_s": 1.0,
+    ...        "coverage_ratio": 1.0}
     >>> both = pl.DataFrame([
     ...     row | {"source_id": 1, "adapter": "ipmitool", "family": "sensor"},
     ...     row | {"source_id": 2, "adapter": "meter-csv", "family": "meter"},
@@ -76,7 +77,7 @@ def shown(judged_channels: pl.DataFrame) -> pl.DataFrame:
     if judged_channels.is_empty():
         return pl.DataFrame(schema=CHOICE_SCHEMA)
     rows = judged_channels.select(pl.col(c).cast(t) for c, t in CHOICE_SCHEMA.items())
-    return rows.sort("host", "scope", "source_id", "device")
+    return rows.sort("run_id", "host", "scope", "source_id", "device")
 
 
 def in_several_files(choice: pl.DataFrame, sources: pl.DataFrame, channels: pl.DataFrame) -> list[Finding]:
@@ -123,7 +124,7 @@ def in_several_files(choice: pl.DataFrame, sources: pl.DataFrame, channels: pl.D
 
 def _whole_or_parts(channels: pl.DataFrame) -> pl.DataFrame:
     """Set aside the parts of an instrument that reads their whole as well."""
-    instrument = ["host", "scope", "adapter", "clock"]
+    instrument = list(instrument_order.INSTRUMENT)
     whole = pl.col("device").is_in(sorted(WHOLE)) | (pl.col("device") == pl.col("scope"))
     part_beside = ~whole & whole.any().over(instrument)
     reason = pl.when(part_beside).then(pl.lit("part of another reading of the same instrument")).otherwise(pl.lit(""))
@@ -134,7 +135,7 @@ def _whole_or_parts(channels: pl.DataFrame) -> pl.DataFrame:
 
 def _one_source_a_device(channels: pl.DataFrame) -> pl.DataFrame:
     """Keep one of the files in which the same device was logged over the same time; rotated parts do not overlap."""
-    key = ["host", "scope", "adapter", "clock", "device"]
+    key = [*instrument_order.INSTRUMENT, "device"]
     overlapping = (pl.col("coverage_ratio").sum().over(key) > 1.5) & (pl.len().over(key) > 1)
     best = pl.col("n").rank("ordinal", descending=True).over(key) == 1
     inside = _inside_another(channels, key)
@@ -188,7 +189,7 @@ def _ranked(channels: pl.DataFrame) -> pl.DataFrame:
     joined = channels.join(instruments, on=instrument_order.INSTRUMENT, how="left")
     chosen = pl.col("usable") & (pl.col("place") == 0)
     why = (
-        pl.when(chosen & (pl.len().over("host", "scope") == 1)).then(pl.lit("the only reading of its scope"))
+        pl.when(chosen & (pl.len().over(*instrument_order.SCOPE) == 1)).then(pl.lit("the only reading of its scope"))
         .when(chosen).then(pl.lit("used"))
         .when(pl.col("reason") != "").then("reason")
         .when(~pl.col("usable")).then(pl.lit("belongs to no boundary"))

@@ -24,6 +24,33 @@ _PASSED_OVER = """select i.run_id as by_run, i.scope, s.path, i.source_id, i.dev
     where not i.chosen and i.scope not in ('', 'part') and i.reason not like 'part of%' order by i.scope, s.path, i.device"""
 
 
+READINGS_AT_ONCE = 1_000_000
+"""Readings that are held against runs in one question, about."""
+
+_WITHIN = f"""with w as (select unnest(cast(? as varchar[])) as run_id, unnest(cast(? as bigint[])) as t0,
+        unnest(cast(? as bigint[])) as t1),
+    r as (select r.source_id, r.device, r.span_s, {TRUE_US} as us
+        from readings r join clock_maps m on m.source_id = r.source_id
+        where (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
+            and r.ts_utc > cast(? as timestamptz) and r.ts_utc <= cast(? as timestamptz)),
+    seen as (select w.run_id, w.t0, w.t1, r.source_id, r.device, count(*) as n, sum(r.span_s) as span_s,
+            min(r.us) / 1e6 as t_min, max(r.us) / 1e6 as t_max, min(r.us / 1e6 - coalesce(r.span_s, 0)) as t_begin,
+            max(case when coalesce(r.span_s, 0) = 0 then 1.0 else (least(r.us, w.t1) - greatest(r.us - r.span_s * 1e6, w.t0))
+                / least(r.span_s * 1e6, w.t1 - w.t0) end) as inside_ratio
+        from r join w on r.us > w.t0 and r.us - cast(coalesce(r.span_s, 0) * 1e6 as bigint) <= w.t1
+        group by w.run_id, w.t0, w.t1, r.source_id, r.device),
+    lasting as (select n.*, c.scope, c.period_s, c.kind, case when n.span_s is not null then n.span_s
+            when c.kind in ('on-change', 'counter') then n.t_max - n.t_min
+            else n.n * coalesce(c.period_s, 0) end as covered_s
+        from seen n join channels c on c.source_id = n.source_id and c.device = n.device)
+    select n.run_id, s.host, n.scope, n.source_id, s.adapter, s.clock, n.device, n.period_s, n.kind, n.n,
+        least(1.0, n.covered_s / (n.t1 / 1e6 - n.t0 / 1e6)) as coverage_ratio, n.t_begin as begin_s, n.t_max as end_s,
+        case when n.t_max > n.t_begin then least(1.0, n.covered_s / (n.t_max - n.t_begin)) else 0.0 end as filled_ratio,
+        n.inside_ratio, n.span_s is not null as spanned
+    from lasting n join sources s on s.source_id = n.source_id
+    order by n.t0, n.run_id, s.host, n.scope, n.source_id, n.device"""
+
+
 class ChannelReads(TimelineReads):
     """The questions about channels."""
 
@@ -111,40 +138,26 @@ class ChannelReads(TimelineReads):
             by_run=run_id, by_scope=scope,
         )  # fmt: skip
 
-    def channels_within(self, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
-        """Return the channels that have power in a window of the reference clock, and what share of it they cover.
+    def channels_within_runs(self) -> pl.DataFrame:
+        """Return, by ``run_id``, the channels that have power in a run, and what share of it they cover.
 
-        ``begin_s`` and ``end_s`` bound what they saw in the window, ``filled_ratio`` is the share of that time that they cover,
-        ``inside_ratio`` how much of the window's or its own length the best placed reading has inside.
+        ``begin_s`` and ``end_s`` bound what they saw in the run, ``filled_ratio`` is the share of that time that they cover,
+        ``inside_ratio`` how much of the run's or its own length the best placed reading has inside.
         """
-        return self.sql(
-            f"""with w as (select epoch_us(cast(? as timestamptz)) as t0, epoch_us(cast(? as timestamptz)) as t1),
-            r as (select r.source_id, r.device, r.span_s, {TRUE_US} as us
-                from readings r join clock_maps m on m.source_id = r.source_id
-                where (r.power_w is not null or r.energy_j is not null or r.energy_counter_j is not null)
-                    and r.ts_utc > cast(? as timestamptz) and r.ts_utc <= cast(? as timestamptz)),
-            seen as (select r.source_id, r.device, count(*) as n, sum(r.span_s) as span_s,
-                    min(r.us) / 1e6 as t_min, max(r.us) / 1e6 as t_max, min(r.us / 1e6 - coalesce(r.span_s, 0)) as t_begin,
-                    max(case when coalesce(r.span_s, 0) = 0 then 1.0 else (least(r.us, w.t1) - greatest(r.us - r.span_s * 1e6, w.t0))
-                        / least(r.span_s * 1e6, w.t1 - w.t0) end) as inside_ratio
-                from r, w where r.us > w.t0 and r.us - cast(coalesce(r.span_s, 0) * 1e6 as bigint) <= w.t1
-                group by r.source_id, r.device),
-            lasting as (select n.*, c.scope, c.period_s, c.kind, case when n.span_s is not null then n.span_s
-                    when c.kind in ('on-change', 'counter') then n.t_max - n.t_min
-                    else n.n * coalesce(c.period_s, 0) end as covered_s
-                from seen n join channels c on c.source_id = n.source_id and c.device = n.device)
-            select s.host, n.scope, n.source_id, s.adapter, s.clock, n.device, n.period_s, n.kind, n.n,
-                least(1.0, n.covered_s / (w.t1 / 1e6 - w.t0 / 1e6)) as coverage_ratio, n.t_begin as begin_s, n.t_max as end_s,
-                case when n.t_max > n.t_begin then least(1.0, n.covered_s / (n.t_max - n.t_begin)) else 0.0 end as filled_ratio,
-                n.inside_ratio, n.span_s is not null as spanned
-            from lasting n join sources s on s.source_id = n.source_id, w
-            order by s.host, n.scope, n.source_id, n.device""",
-            [
-                start_utc.isoformat(),
-                end_utc.isoformat(),
-                *self._around(start_utc, end_utc),
-            ],
-        )
+        return pl.DataFrame(self._answers.of(f"{_WITHIN} aligned_runs", self._within_runs))
+
+    def _within_runs(self) -> pl.DataFrame:
+        """Ask of few runs at a time: a question takes as long as some thousand readings, which all its runs are held against."""
+        runs = self.aligned_runs()
+        readings = int(self.once("select count(*) as n from readings")["n"][0])
+        step = max(READINGS_AT_ONCE * runs.height // max(readings, 1), 1)
+        parts = []
+        for part in runs.iter_slices(step) if runs.height else (runs,):
+            first, last = part.select(pl.col("start_utc").min(), pl.col("end_utc").max()).row(0)
+            bounds = self._around(first, last) if part.height else ("epoch", "epoch")
+            times = (part[c].dt.epoch("us").to_list() for c in ("start_utc", "end_utc"))
+            parts.append(self.sql(_WITHIN, [part["run_id"].to_list(), *times, *bounds]))
+        return pl.concat(parts)
 
     def first_told(self, source_id: int, device: str, most: int) -> pl.DataFrame:
         """Return ``ts_utc, power_w, energy_j, energy_counter_j, span_s`` of the first readings of a channel that tell any energy."""

@@ -4,7 +4,7 @@ import pytest
 from joulebook import instrument_parts, instruments
 
 CARD = {
-    "host": "n", "scope": "board", "clock": "n", "family": "sensor", "device": "gpu:0", "period_s": 1.0, "kind": "instant",
+    "run_id": "r", "host": "n", "scope": "board", "clock": "n", "family": "sensor", "device": "gpu:0", "period_s": 1.0, "kind": "instant",
     "spanned": False, "filled_ratio": 1.0,
 }  # fmt: skip
 PATHS = {1: "a", 2: "b", 3: "c"}
@@ -27,7 +27,7 @@ def _used(judged):
 
 def _found(judged, elsewhere=None):
     other = judged.clear() if elsewhere is None else elsewhere
-    return instrument_parts.find(judged, PATHS, other, subject="r")
+    return instrument_parts.find(judged, PATHS, other)
 
 
 def test_what_came_before_and_after_is_taken_from_the_others_and_the_middle_only_once():

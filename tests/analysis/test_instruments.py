@@ -4,6 +4,7 @@ import pytest
 from joulebook import instruments
 
 BASE = {
+    "run_id": "r",
     "host": "node",
     "clock": "node",
     "n": 100,

@@ -9,7 +9,7 @@ from joulebook_pipelines.stages.context import Context, Run
 
 def of_host(context: Context, run: Run) -> pl.DataFrame:
     """Return ``source_id, device`` of the boards of a run's host that were read during the run."""
-    seen = context.store.channels_within(run.start_utc, run.end_utc).filter(scope="board")
+    seen = context.store.channels_within_runs().filter(run_id=run.run_id, scope="board")
     mine = seen.filter(host=run.host) if run.host in set(seen["host"]) else seen
     return mine.select("source_id", "device")
 

@@ -19,6 +19,14 @@ LEAST_ZONE_S = 600.0
 
 FAMILY_OF = {a.name: a.family for a in ADAPTERS}
 
+_OF_RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
+    "run_id": pl.String,
+    "run_host": pl.String,
+    "length_s": pl.Float64,
+    "devices": pl.List(pl.String),
+}
+"""What of a run tells which channels are its own."""
+
 TABLES = frozenset({"influx-lines", "meter-csv", "meter-json", "series-csv"})
 """Readers of any table: meters are logged so, and sensors of cards and processors as well."""
 
@@ -27,25 +35,27 @@ IN_THE_LINE = ("node", "rack", "facility")
 
 
 def _work(context: Context) -> Numbers:
-    numbers = Numbers()
-    facts, family = InstrumentFacts(context.store), _family(context)
-    frames = []
-    for run in context.runs():
-        seen = context.store.channels_within(run.start_utc, run.end_utc)
-        seen = seen.with_columns(family=family)
-        mine = _of_run(seen, run)
-        judged = instruments.judged(facts.of(mine, run.duration_s))
-        choice = instruments.shown(judged)
-        frames.append(
-            choice.with_columns(run_id=pl.lit(run.run_id), **_passed()).drop("passed_from_s", "passed_until_s")
-        )
-        numbers.find(run.run_id, _nothing_found(context, run) if choice.is_empty() else ())
-        sources, channels = context.store.table("sources"), context.store.table("channels")
-        numbers.find(run.run_id, instruments.in_several_files(choice, sources, channels))
-        paths = dict(sources.select("source_id", "path").iter_rows())
-        elsewhere = seen.filter(pl.col("host") != run.host)
-        numbers.find(run.run_id, instrument_parts.find(judged, paths, elsewhere, subject=run.run_id))
-    context.store.replace("instruments", pl.concat(frames) if frames else context.store.table("instruments").clear())
+    numbers, runs = Numbers(), context.runs()
+    sources, channels = context.store.table("sources"), context.store.table("channels")
+    lengths = pl.DataFrame([(r.run_id, r.host, r.duration_s, r.devices) for r in runs], schema=_OF_RUNS, orient="row")
+    seen = (
+        context.store.channels_within_runs()
+        .with_columns(family=_family(context))
+        .join(lengths, on="run_id", maintain_order="left")
+    )
+    judged = instruments.judged(InstrumentFacts(context.store).of(_of_their_runs(seen)))
+    choice = instruments.shown(judged)
+    passed = choice.with_columns(**_passed()).drop("passed_from_s", "passed_until_s")
+    context.store.replace("instruments", passed)
+    chosen = set(choice["run_id"])
+    for run in runs:
+        numbers.find(run.run_id, () if run.run_id in chosen else _nothing_found(context, run))
+    for part in choice.partition_by("run_id", maintain_order=True):
+        if (part["reason"] == instruments.TWICE).any():
+            numbers.find(part["run_id"][0], instruments.in_several_files(part, sources, channels))
+    paths = dict(sources.select("source_id", "path").iter_rows())
+    for found in instrument_parts.find(judged, paths, seen.filter(pl.col("host") != pl.col("run_host"))):
+        numbers.find(found.subject, [found])
     return numbers
 
 
@@ -68,18 +78,17 @@ def _passed() -> dict[str, pl.Expr]:
     return {name: (1e6 * s).round().cast(pl.Int64).cast(schema.UTC) for name, s in seconds.items()}
 
 
-def _of_run(seen: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Return the channels of the run's host; a host that only meters know belongs to every run.
+def _of_their_runs(seen: pl.DataFrame) -> pl.DataFrame:
+    """Return the channels of each run's host; a host that only meters know belongs to every run.
 
     A channel of which no reading lies in the run by half speaks of the time beside it: stamps of whole seconds let the row
     of one run reach into the next.
     """
-    seen = seen.filter(pl.col("inside_ratio") >= HALF_INSIDE)
-    if run.devices:
-        board = pl.col("scope") == "board"
-        seen = seen.filter(~board | pl.col("device").is_in(run.devices))
-    hosts = set(seen["host"])
-    return seen.filter(pl.col("host") == run.host) if run.host in hosts else seen
+    named = pl.col("devices").list.len() > 0
+    others = named & (pl.col("scope") == "board") & ~pl.col("device").is_in(pl.col("devices"))
+    seen = seen.filter((pl.col("inside_ratio") >= HALF_INSIDE) & ~others)
+    own = pl.col("host") == pl.col("run_host")
+    return seen.filter(own | ~own.any().over("run_id"))
 
 
 def _nothing_found(context: Context, run: Run) -> list[Finding]:
