@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from joulebook_pipelines import config_effective, config_errors, config_files
+from joulebook_pipelines.config_document import Document
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_names import DEFAULT_HOST
-from joulebook_pipelines.config_schema import Document
 from joulebook_pipelines.config_study import ResolvedSource, Study
 from joulebook_pipelines.config_types import Surroundings, zone_error
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from joulebook_pipelines import config_text
+from joulebook_pipelines.config_document import Document
 from joulebook_pipelines.config_names import COLUMN_NAMES, usual_units
-from joulebook_pipelines.config_schema import Document
 from joulebook_pipelines.config_types import OneOf
 
 EXAMPLE = """\

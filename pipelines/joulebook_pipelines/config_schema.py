@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from joulebook.schema import SCOPES, SUMMED_SCOPES
-from joulebook_pipelines import config_agreement, config_text
+from joulebook_pipelines import config_text
 from joulebook_pipelines.config_errors import nearest, refusal
 from joulebook_pipelines.config_names import COLUMN_NAMES, DEFAULT_HOST, DEFAULT_MEMORY, KNOBS, METRICS, usual_units
 from joulebook_pipelines.config_types import (
@@ -255,23 +255,3 @@ class Calibration(Section):
     host: Text | None = key(None, "Host whose readings it is for. Absent: the only host of the sources, or `node`.")
     scope: SummedScope = key(..., "Scope of the readings.")
     reference_scope: SummedScope = key(..., "Scope of the reference that they are turned into.")
-
-
-class Document(Section):
-    """A whole study.toml."""
-
-    study: General = General()
-    site: Site = Site()
-    model: Model = Model()
-    devices: Devices = Devices()
-    source: Annotated[tuple[Source, ...], Field(strict=False)] = ()
-    run: Annotated[tuple[Run, ...], Field(strict=False)] = ()
-    idle: Annotated[tuple[Idle, ...], Field(strict=False)] = ()
-    sweep: Annotated[tuple[Sweep, ...], Field(strict=False)] = ()
-    campaign: Annotated[tuple[Campaign, ...], Field(strict=False)] = ()
-    calibration: Annotated[tuple[Calibration, ...], Field(strict=False)] = ()
-
-    @model_validator(mode="after")
-    def _agrees_with_itself(self) -> Self:
-        config_agreement.check(self)
-        return self

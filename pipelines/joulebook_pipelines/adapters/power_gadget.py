@@ -110,14 +110,8 @@ def _read(
     fields = [f for g in groups for f in g.fields]
     raw, lost = table.timed(raw, fields, time)
     rejects.append(lost)
-    readings = []
-    for group in groups:
-        mine = raw.with_columns(device=pl.lit(group.channel.device))
-        values, bad = table.convert(mine, group.fields)
-        values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=group.never_zero)
-        readings.append(table.kept(values.with_columns(mine["ts_utc"], mine["span_s"])))
-        rejects += [bad, judged]
-    return Part(lines=block.count, readings=rows.together(readings), rejects=pl.concat(rejects))
+    readings, bad = wide.of_groups(raw, groups)
+    return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]))
 
 
 ADAPTER = Adapter(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, rapl, relative, rows, sections, table, wide
+from joulebook_pipelines.logs import damage, rapl, relative, sections, table, wide
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -88,14 +88,8 @@ def _read(
     raw = raw.with_columns(clock.utc(raw["c0"]), span_s=pl.lit(span_s))
     raw, lost = table.timed(raw, [f for g in groups for f in g.fields], Field("c0", "Time", "ts_utc"))
     rejects.append(lost)
-    readings = []
-    for group in groups:
-        mine = raw.with_columns(device=pl.lit(group.channel.device))
-        values, bad = table.convert(mine, group.fields)
-        values, judged = table.judge(values, mine, group.fields, group.judged)
-        readings.append(table.kept(values.with_columns(mine["ts_utc"], mine["span_s"])))
-        rejects += [bad, judged]
-    return Part(lines=block.count, readings=rows.together(readings), rejects=pl.concat(rejects))
+    readings, bad = wide.of_groups(raw, groups)
+    return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad]))
 
 
 ADAPTER = Adapter(

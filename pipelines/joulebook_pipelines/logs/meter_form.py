@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from joulebook.findings import Finding
 from joulebook_pipelines.logs import local_time, stamp_spellings, stamps
-from joulebook_pipelines.logs.contract import Block, Log
+from joulebook_pipelines.logs.contract import Block
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
 
@@ -74,18 +73,6 @@ def prepared(block: Block, written: Dialect) -> Block:
         return block
     lines = pl.Series("raw", block.lines, dtype=pl.String).str.replace(",", "\t", literal=True)
     return Block(block.first_line, ("\n".join(lines.to_list()) + "\n").encode(), block.terminated)
-
-
-def rows(log: Log, written: Dialect) -> Iterator[Block]:
-    """Yield the blocks below the header; the lines above the first row are left to the caller to count."""
-    skip = written.first_line - 1
-    for block in log.blocks():
-        above = min(max(skip - block.first_line + 1, 0), block.count)
-        at = 0
-        for _ in range(above):
-            at = block.data.find(b"\n", at) + 1
-        if above < block.count:
-            yield Block(block.first_line + above, block.data[at:], block.terminated) if above else block
 
 
 def stamp_text(raw: pl.DataFrame, layout: Layout) -> pl.Series:

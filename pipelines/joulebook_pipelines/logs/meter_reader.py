@@ -20,6 +20,7 @@ from joulebook_pipelines.logs import (
     meter_table,
     midnight,
     relative,
+    rows,
     table,
 )
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
@@ -35,7 +36,7 @@ def parts(log: Log) -> Iterator[Part]:
     found = meter_table.understand(log)
     reader = Reader(log, found, meter_checks.of(log.name, found.layout))
     yield Part(lines=found.dialect.first_line - 1, channels=reader.named(), findings=found.findings)
-    for block in meter_form.rows(log, found.dialect):
+    for block in rows.below(log.blocks(), found.dialect.first_line - 1):
         yield reader.read(block)
     yield Part(findings=reader.afterwards())
 

@@ -16,13 +16,14 @@ from joulebook_pipelines.logs import (
     meter_mapping,
     meter_spans,
     meter_stamps,
+    rows,
     stamps,
     table,
 )
 from joulebook_pipelines.logs.contract import Block, Log, LogRefusedError
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
-from joulebook_pipelines.logs.meter_form import Understood, plain_cells, prepared, rows, stamp_text
+from joulebook_pipelines.logs.meter_form import Understood, plain_cells, prepared, stamp_text
 
 SAMPLE_LINES = 2_000
 """Lines from which the forms of stamps, numbers and energies are learnt."""
@@ -183,7 +184,7 @@ def _decimal(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame) -
     decided = decimals.decide(found, point_is_usual=usual)
     if decided is None and not found.comma and not found.point and not log.head.complete:
         found = decimals.Evidence()
-        for block in rows(log, written):
+        for block in rows.below(log.blocks(), written.first_line - 1):
             found = found + told(table.split(block, written.names, written.separator, quoted=written.quoted).frame)
             if found.comma or found.point:
                 break

@@ -151,9 +151,8 @@ def blocks(
         with packed.open_bytes(path) as file:
             if from_byte:
                 file.seek(from_byte)
-            most = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES)
             bytes_ = (to_byte - from_byte) if to_byte is not None and packed.is_plain(path) else None
-            bounded = _bounded(_utf8_pieces(file, head_.encoding, size, bytes_), most, head_.name)
+            bounded = _bounded(_utf8_pieces(file, head_.encoding, size, bytes_), path, head_.name)
             for piece in map(terminal.without_codes, _whole_lines(bounded)):
                 if held is not None and not piece.endswith(b"\n") and piece.find(b"\n") < 0:
                     # A last line without end is judged beside its neighbours, so it comes in one block with them.
@@ -169,9 +168,9 @@ def blocks(
         yield from (held,) if held.data.endswith(b"\n") else _apart(held)
 
 
-def _bounded(pieces: Iterator[bytes], most: int, name: str) -> Iterator[bytes]:
-    """Yield the pieces until there are more than ``most`` bytes of them, which no log unpacks to."""
-    seen = 0
+def _bounded(pieces: Iterator[bytes], path: Path, name: str) -> Iterator[bytes]:
+    """Yield the pieces of a file until they are more than any log unpacks to."""
+    seen, most = 0, max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES)
     for piece in pieces:
         seen += len(piece)
         if seen > most:
@@ -205,15 +204,11 @@ def pieces(path: Path, head_: Head, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     LogRefusedError
         A compressed file is damaged or expands beyond :data:`LARGEST_EXPANSION`.
     """
-    largest, seen = max(LARGEST_EXPANSION * path.stat().st_size, LEAST_BOMB_BYTES), 0
+    seen = 0
     try:
         with packed.open_bytes(path) as file:
-            for piece in _utf8_pieces(file, head_.encoding, size):
+            for piece in _bounded(_utf8_pieces(file, head_.encoding, size), path, head_.name):
                 seen += len(piece)
-                if seen > largest:
-                    raise LogRefusedError(
-                        f"{head_.name}: expands to more than {LARGEST_EXPANSION} times its size; unpack it by hand if it is a log"
-                    )
                 yield piece
     except packed.UNREADABLE as error:
         raise LogRefusedError(f"{head_.name}: damaged after {seen} bytes: {error}") from None

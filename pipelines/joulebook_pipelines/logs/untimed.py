@@ -15,6 +15,15 @@ from joulebook_pipelines.logs.stamps import StampForm
 _ZERO = datetime(1970, 1, 1)
 
 
+def _start(log: Log) -> tuple[datetime, Localiser]:
+    """Return when a file without times is taken to begin, local, and its clock: the date that study.toml gives, else 1970."""
+    date = log.options.date
+    if date is None:
+        return _ZERO, Localiser(None)
+    form = StampForm("%Y-%m-%d", aware=False)
+    return datetime.fromisoformat(date), local_time.localiser(form, log.options, log.name, 1, date)
+
+
 class Steps:
     """Stamps of readings that follow each other at a known distance: each is the mean over the step that ends there.
 
@@ -39,12 +48,7 @@ class Steps:
         self.step_s = log.options.distance_s
         self._log, self._passed = log, 0
         self._card: int | None = None
-        dated = log.options.date is not None
-        self._start = datetime.fromisoformat(str(log.options.date)) if dated else _ZERO
-        form = StampForm("%Y-%m-%d", aware=False)
-        self._clock = (
-            local_time.localiser(form, log.options, log.name, 1, str(log.options.date)) if dated else Localiser(None)
-        )
+        self._start, self._clock = _start(log)
 
     def next(self, count: int) -> pl.Series:
         """Return the ends of the next steps, UTC."""
@@ -88,12 +92,7 @@ class Moment:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        dated = log.options.date is not None
-        self._start = datetime.fromisoformat(str(log.options.date)) if dated else _ZERO
-        form = StampForm("%Y-%m-%d", aware=False)
-        self._clock = (
-            local_time.localiser(form, log.options, log.name, 1, str(log.options.date)) if dated else Localiser(None)
-        )
+        self._start, self._clock = _start(log)
 
     def at(self, numbers: pl.Series) -> pl.Series:
         """Return the moment for each of the numbers, UTC."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -246,6 +246,24 @@ class Reader:
         row = pl.col("raw").str.contains(sheet.separator, literal=True)
         rule = pl.when(row).then(pl.lit("wrong-number-of-fields")).otherwise(pl.lit("foreign-line"))
         return frame, pl.concat([nul, cut, damage.odd_lines(block, odd.sort("line"), rule)])
+
+
+def of_groups(raw: pl.DataFrame, groups: Sequence[Group]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the readings of the devices of a table, and the rejects of cells.
+
+    Parameters
+    ----------
+    raw
+        ``line, ts_utc, span_s`` and the text columns of the groups.
+    """
+    readings, rejects = [], [table.no_rejects()]
+    for group in groups:
+        mine = raw.with_columns(device=pl.lit(group.channel.device))
+        values, bad = table.convert(mine, group.fields)
+        values, judged = table.judge(values, mine, group.fields, group.judged, never_zero=group.never_zero)
+        readings.append(table.kept(values.with_columns(mine["ts_utc"], mine["span_s"])))
+        rejects += [bad, judged]
+    return rows.together(readings), pl.concat(rejects)
 
 
 def _scanner(sheet: Sheet, also_numbers: set[str], also_words: set[str]) -> plain.Scanner | None:

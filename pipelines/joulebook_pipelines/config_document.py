@@ -1,30 +1,51 @@
-"""Whether the sections of a study.toml agree with each other: unique names, known hosts, clocks and knobs."""
+"""A whole study.toml: its sections, and whether they agree on unique names, known hosts, clocks and knobs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
 
 from joulebook_pipelines.config_errors import nearest, refusal
 from joulebook_pipelines.config_names import DEFAULT_HOST, KNOBS
+from joulebook_pipelines.config_schema import (
+    Calibration,
+    Campaign,
+    Devices,
+    General,
+    Idle,
+    Model,
+    Run,
+    Section,
+    Site,
+    Source,
+    Sweep,
+)
 
-if TYPE_CHECKING:
-    from joulebook_pipelines.config_schema import Calibration, Document, Idle, Run
 
+class Document(Section):
+    """A whole study.toml; the first disagreement between its sections refuses it, by its place."""
 
-def check(document: Document) -> None:
-    """Refuse the first disagreement.
+    study: General = General()
+    site: Site = Site()
+    model: Model = Model()
+    devices: Devices = Devices()
+    source: Annotated[tuple[Source, ...], Field(strict=False)] = ()
+    run: Annotated[tuple[Run, ...], Field(strict=False)] = ()
+    idle: Annotated[tuple[Idle, ...], Field(strict=False)] = ()
+    sweep: Annotated[tuple[Sweep, ...], Field(strict=False)] = ()
+    campaign: Annotated[tuple[Campaign, ...], Field(strict=False)] = ()
+    calibration: Annotated[tuple[Calibration, ...], Field(strict=False)] = ()
 
-    Raises
-    ------
-    PydanticCustomError
-        Made by :func:`config_errors.refusal`, for the place where it is.
-    """
-    _names_unique(document)
-    _knobs_known(document)
-    _clock_known(document)
-    _hosts_known(document)
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        _names_unique(self)
+        _knobs_known(self)
+        _clock_known(self)
+        _hosts_known(self)
+        return self
 
 
 def _names_unique(document: Document) -> None:
