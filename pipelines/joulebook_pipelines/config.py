@@ -17,6 +17,7 @@ from joulebook_pipelines.config_document import Document
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_names import DEFAULT_HOST
 from joulebook_pipelines.config_study import ResolvedSource, Study
+from joulebook_pipelines.config_text import OPEN
 from joulebook_pipelines.config_types import Surroundings, zone_error
 
 __all__ = ["STUDY_FILE", "ConfigError", "ResolvedSource", "Study", "default", "effective", "load"]
@@ -105,6 +106,8 @@ def _parse(text: str, file: Path, adapters: Collection[str]) -> Study:
         where = re.search(r" \(at line (\d+), column (\d+)\)$", str(error))
         line = int(where[1]) if where else text.count("\n") + 1
         why = str(error)[: where.start()] if where else str(error)
+        if OPEN in text.split("\n")[line - 1].partition("#")[0]:
+            raise ConfigError(f"{file}, line {line}: still has {OPEN} where its value belongs") from None
         raise ConfigError(f"{file}, line {line}: is not valid TOML: {why[:1].lower() + why[1:]}") from None
     zone, zone_known = _zone_of(data)
     around = Surroundings(file.parent, zone, zone_known, adapters)

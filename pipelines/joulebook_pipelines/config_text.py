@@ -6,6 +6,9 @@ import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 
+OPEN = "…"
+"""Stands where only the owner of a log knows the value."""
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

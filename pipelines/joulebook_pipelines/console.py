@@ -14,6 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 
 from joulebook.wording import counted
+from joulebook_pipelines import alike
 from joulebook_pipelines.filling import Told
 from joulebook_pipelines.ingest import Outcome
 
@@ -63,9 +64,12 @@ def _cell(value: object) -> str:
 
 def outcomes(files: Sequence[Outcome]) -> None:
     """Print what became of each file."""
-    for o in files:
+    kinds = [alike.kind(o.name, o.reason) if o.status == "refused" else o.name for o in files]
+    for group in alike.together(kinds):
+        o = files[group[0]]
         if o.status == "refused":
             say(f"✖ refused: {o.reason if o.reason.startswith(o.name) else f'{o.name}: {o.reason}'}")
+            _likewise([files[i].name for i in group[1:]])
         else:
             note = {"unchanged": " (unchanged)", "grown": " (only what was added was read)"}.get(o.status, "")
             counts = ", ".join(
@@ -74,15 +78,25 @@ def outcomes(files: Sequence[Outcome]) -> None:
             say(f"{'·' if o.status == 'unchanged' else '✔'} {o.name}: {o.adapter}, {counts}{note}")
 
 
+def _likewise(names: Sequence[str]) -> None:
+    if names:
+        say(alike.likewise(names))
+
+
 def findings(frame: pl.DataFrame) -> None:
-    """Print findings, worst first."""
-    for row in frame.iter_rows(named=True):
+    """Print findings, worst first; what is said of many is said once."""
+    found = frame.to_dicts()
+    for group in alike.together(
+        [f"{r['severity']} {r['code']} {alike.kind(r['subject'], r['message'])}" for r in found]
+    ):
+        row = found[group[0]]
         about = f" [{row['run_id']}]" if row["run_id"] and row["run_id"] != row["subject"] else ""
         subject = f"{row['subject']}{about}: "
         # a message that names a place in a file begins with that file
         say(
             f"{_MARK[row['severity']]} {row['code']} — {'' if row['message'].startswith(row['subject']) else subject}{row['message']}"
         )
+        _likewise([found[i]["subject"] or found[i]["run_id"] for i in group[1:]])
 
 
 def trace(frame: pl.DataFrame) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from joulebook.schema import SUMMED_SCOPES
 from joulebook_pipelines import config_text
+from joulebook_pipelines.questions import Question
 
-_ADD = re.compile(r"add (\w+ = [^\n]+?)(?= \(| to )")
-"""How a refusal asks for a key of a source."""
 FILL_IN = "FILL IN"
 """Mark of the places that need an answer."""
 
@@ -28,7 +25,9 @@ class Recognised:
     adapter
         Name of the adapter that reads it, ``None`` where none does, or several claim it.
     reason
-        Why there is no adapter, or what is doubtful about the file.
+        Why there is no adapter, or why it cannot read the file whatever is said of it.
+    questions
+        What must be said of the file before it can be read, each with the refusal that asks for it.
     needs_zone
         Its stamps carry no offset from UTC.
     needs_scope
@@ -38,6 +37,7 @@ class Recognised:
     name: str
     adapter: str | None
     reason: str = ""
+    questions: tuple[tuple[Question, str], ...] = ()
     needs_zone: bool = False
     needs_scope: bool = False
 
@@ -70,12 +70,12 @@ def draft(folder: Path, recognised: Sequence[Recognised]) -> str:
         "",
         "[study]",
         f"name = {config_text.string(folder.resolve().name or 'study')}",
-        *_zone([r for r in recognised if r.needs_zone and r.adapter is not None]),
+        *_zone([r for r in recognised if r.needs_zone and not r.reason]),
         "",
         *_SITE,
     ]
     for record in recognised:
-        lines += ["", *(_source(record) if record.adapter is not None else _unread(record))]
+        lines += ["", *(_source(record) if record.adapter is not None and not record.reason else _unread(record))]
     return "\n".join([*lines, "", *_RUNS]) + "\n"
 
 
@@ -111,9 +111,11 @@ def _zone(needing: Sequence[Recognised]) -> Iterator[str]:
 def _source(record: Recognised) -> Iterator[str]:
     yield "[[source]]"
     yield f"path = {config_text.string(record.name)}   # {_plain(record.adapter or '')}"
-    if record.reason and not record.needs_zone:  # the line of the zone names the file
-        asked = _asked(record.reason)
-        yield f"# {asked}   # {FILL_IN}: {_plain(record.reason)}" if asked else f"# {FILL_IN}: {_plain(record.reason)}"
+    said = ""
+    for question, reason in record.questions:
+        why = "with the line above" if reason == said else _plain(reason)
+        yield f"# {question.key} = {question.value}   # {FILL_IN}: {why}"
+        said = reason
     if record.needs_scope:
         yield f'# scope = "node"   # {FILL_IN}: what the meter covers, one of {", ".join(SUMMED_SCOPES)}'
         yield '# clock = "meter"   # if it stamps with its own clock, not with the host\'s'
@@ -123,25 +125,8 @@ def _unread(record: Recognised) -> Iterator[str]:
     yield f"# not read: {_plain(record.reason) or 'no format that joulebook knows'}"
     yield "# [[source]]"
     yield f"# path = {config_text.string(record.name)}"
-    yield '# adapter = "…"   # its format, where it is one that `joulebook formats` lists'
-
-
-def _asked(reason: str) -> str | None:
-    """Return the line that a refusal asks for, as TOML; ``None`` where it asks for none, or leaves its value open.
-
-    Examples
-    --------
-    >>> _asked("all powers are negative; add sign = -1 to this [[source]]")
-    'sign = -1'
-    >>> _asked("no date; add date = YYYY-MM-DD of the start to this [[source]]")
-    """
-    for line in _ADD.findall(reason):
-        try:
-            tomllib.loads(line)
-        except tomllib.TOMLDecodeError:
-            continue
-        return str(line)
-    return None
+    if record.adapter is None:
+        yield '# adapter = "…"   # its format, where it is one that `joulebook formats` lists'
 
 
 def _plain(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from joulebook import schema
-from joulebook_pipelines import config, filling, ingest, init
+from joulebook_pipelines import config, filling, ingest, init, questions
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.config_study import Study
@@ -74,20 +74,40 @@ def draft(study: Study) -> str:
 
 
 def _looked_at(log: Log, adapter: Adapter) -> init.Recognised:
-    """Return what a file needs to be told, from its first parts; a missing zone is assumed to look further."""
-    reason, needs_zone = "", False
-    for zone in (log.options.timezone, "UTC"):
+    """Return all that a file needs to be told, from its first parts.
+
+    What a refusal asks for is answered somehow and the file looked at again, so that nothing is asked piece by piece.
+    """
+    asked: tuple[tuple[questions.Question, str], ...] = ()
+    while True:
         try:
-            parts = itertools.islice(
-                adapter.parse(replace(log, options=replace(log.options, timezone=zone))), FIRST_PARTS
-            )
+            parts = itertools.islice(adapter.parse(log), FIRST_PARTS)
             needs_scope = any(c.scope == "" for part in parts for c in part.channels)
-            return init.Recognised(log.name, adapter.name, reason, needs_zone=needs_zone, needs_scope=needs_scope)
+            return _needing(log, adapter, asked, needs_scope=needs_scope)
         except LogRefusedError as error:
-            reason, needs_zone = str(error), "timezone" in str(error)
-            if not needs_zone:
-                break
-    return init.Recognised(log.name, adapter.name, reason, needs_zone=needs_zone)
+            reason = str(error)
+        wanted = questions.asked(reason)
+        options = log.options
+        for question in wanted:
+            options = questions.supposed(options, question) or options
+        asked = questions.joined(asked, wanted, reason)
+        if options == log.options:
+            # Nothing can be supposed: either the owner names it and goes on from there, or it cannot be read at all.
+            return _needing(log, adapter, asked, reason="" if wanted else reason)
+        log = replace(log, options=options)
+
+
+def _needing(
+    log: Log,
+    adapter: Adapter,
+    asked: tuple[tuple[questions.Question, str], ...],
+    *,
+    needs_scope: bool = False,
+    reason: str = "",
+) -> init.Recognised:
+    zone = any(q.key == "timezone" for q, _ in asked)
+    others = tuple((q, why) for q, why in asked if q.key != "timezone")
+    return init.Recognised(log.name, adapter.name, reason, others, needs_zone=zone, needs_scope=needs_scope)
 
 
 def rejects(store: Store, *, by_rule: bool = False) -> pl.DataFrame:

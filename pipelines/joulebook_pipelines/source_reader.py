@@ -236,9 +236,14 @@ def _scope_findings(name: str, channels: dict[str, Channel]) -> list[Finding]:
         return []
     return [Finding(
         "scope-unknown", Severity.ERROR, name,
-        f"Nothing says what {', '.join(unknown)} covers, so its power belongs to no boundary and no energy is given. "
+        f"Nothing says what the power of {_some(unknown)} covers, so it belongs to no boundary and no energy is given. "
         'Add scope = "node" (or board, package, rack, facility) to this [[source]].', {"devices": unknown},
     )]  # fmt: skip
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - source_doubts.MOST_NAMED} more" if len(names) > source_doubts.MOST_NAMED else ""
+    return ", ".join(repr(n) for n in names[: source_doubts.MOST_NAMED]) + more
 
 
 def _reject_findings(log: Log, store: Store, source_id: int, taken: Taken) -> list[Finding]:
@@ -257,6 +262,7 @@ def _limit_findings(name: str, readings: int) -> list[Finding]:
         return []
     return [Finding(
         ABOVE_LIMIT, Severity.NOTE, name,
-        f"{readings} readings lie above the power limit, by up to {rules.LIMIT_FACTOR} times: short excursions are real and kept.",
+        f"{counted(readings, 'reading')} above the power limit, at most {rules.LIMIT_FACTOR} times as high: short excursions are real and "
+        "kept.",
         {"readings": readings},
     )]  # fmt: skip

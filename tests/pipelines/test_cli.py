@@ -69,6 +69,14 @@ def test_init_writes_a_study_that_check_understands(command, gpu_log, study_fold
     assert command("init", folder)[0] == cli.USAGE
 
 
+def test_what_is_true_of_many_files_is_said_once(command, gpu_log, study_folder):
+    folder = study_folder({f"gpu{i}.csv": gpu_log(ROWS[:3]) for i in range(6)}, toml=None)
+    code, out, _ = command("check", folder)
+    assert code == 1
+    assert out.count("carry no zone") == 1
+    assert "  likewise gpu1.csv, gpu2.csv, gpu3.csv, gpu4.csv, gpu5.csv\n" in out
+
+
 def test_init_wants_a_folder_that_is_there(command, gpu_log, study_folder):
     folder = study_folder({"gpu.csv": gpu_log(ROWS)}, toml=None)
     assert "there is no such folder" in command("init", folder / "nowhere")[2]

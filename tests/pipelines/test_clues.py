@@ -4,7 +4,7 @@ import pytest
 
 from joulebook_pipelines import recognise
 from joulebook_pipelines.logs import text
-from joulebook_pipelines.logs.contract import LogRefusedError
+from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
 
 SB3 = "time/fps,time/iterations,time/time_elapsed,time/total_timesteps,rollout/ep_rew_mean,train/loss\n" + "".join(
     f"{900 - i},{i},{2 * i},{2048 * i},{20 + i},{7.5 - i}\n" for i in range(1, 4)
@@ -47,3 +47,28 @@ def test_a_text_about_something_else_is_not_called_a_training(tmp_path):
     with pytest.raises(LogRefusedError, match="leave it out") as refused:
         recognise.adapter_for(text.head(path, path.name))
     assert "training, but" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (
+            "=====\nMLPerf Results Summary\n=====\nSUT name : rig\nSamples per second: 7.5\n",
+            "mlperf_log_detail.txt beside it",
+        ),
+        ("Total Power Usage: 10.5 kWh\n", r"one total \('Total Power Usage: 10.5 kWh'\).*compare it"),
+    ],
+    ids=["summary", "total"],
+)
+def test_what_a_run_summed_up_is_named_as_that(tmp_path, log, said):
+    path = tmp_path / "summary.txt"
+    path.write_text(log)
+    with pytest.raises(LogRefusedError, match=said):
+        recognise.adapter_for(text.head(path, path.name))
+
+
+def test_a_table_whose_rows_do_not_fit_its_titles_is_not_called_empty(tmp_path):
+    path = tmp_path / "published.csv"
+    path.write_text("time,power (W),Delay\n2026-03-02 10:00:00 UTC\nsome words\n")
+    with pytest.raises(LogRefusedError, match=r"no row has the 3 cells of the header in line 1 \(line 2: '2026"):
+        list(recognise.named("meter-csv").parse(Log(path, text.head(path, path.name), Options(timezone="UTC"))))

@@ -246,6 +246,7 @@ ERRORS = {
         '[[calibration]]\nfile = "c.json"\nscope = "board"\nreference_scope = "node"',
         ['line 2: calibration[1].file = "c.json" names no file'],
     ),
+    "not filled in": ('[site]\npue = …   # FILL IN', ["line 2: still has … where its value belongs"]),
     "syntax": ('[study]\nname = "x\n', ["line 2: is not valid TOML"]),
     "key twice": ("[site]\npue = 1.2\npue = 1.3", ["line 3: is not valid TOML"]),
 }  # fmt: skip

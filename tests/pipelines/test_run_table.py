@@ -125,6 +125,18 @@ def test_runs_without_times_follow_each_other(tmp_path):
     assert part.readings.select(pl.col("power_w") * pl.col("span_s")).to_series().to_list() == [1050.0, 2227.5]
 
 
+def test_blank_lines_above_the_titles_are_no_titles(tmp_path):
+    """Ten seconds at 5 W and four at 2.5 W; the lines are those of the file."""
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        "\n\ntask_name,Started,Time_Taken_s,CPU_Energy_J\nfit,2026-03-02 10:00:00,10,50\ntest,2026-03-02 10:00:20,4,10\n"
+    )
+    assert [a.name for a in recognise.claims(text.head(path, "runs.csv"))] == ["run-table"]
+    part = _read(path, timezone="UTC")
+    assert part.readings.select("line", "energy_j", "span_s").rows() == [(4, 50.0, 10.0), (5, 10.0, 4.0)]
+    assert part.runs["run_id"].to_list() == ["fit", "test"]
+
+
 def test_a_table_of_experiment_runner_may_lack_a_time():
     found = run_titles.understand(["__run_id", "__done", "energy (J)"])
     assert "duration" not in found.roles

@@ -22,11 +22,11 @@ LINES_LOOKED_AT = 200
 
 
 def _title(head: Head) -> re.Match[str] | None:
-    return _TITLE.match(head.lines[0].strip()) if head.lines else None
+    return _TITLE.match(head.top[1].strip())
 
 
 def _cells(head: Head) -> list[str]:
-    first = 1 if _title(head) else 0
+    first = head.top[0] if _title(head) else 0
     return [line.strip() for line in head.lines[first:LINES_LOOKED_AT] if line.strip()]
 
 

@@ -40,7 +40,7 @@ _SEPARATORS = (",", ";", "\t")
 
 def _header(head: Head) -> tuple[str, list[str]] | None:
     """Return separator and titles of a CSV table of runs."""
-    line = head.lines[0]
+    line = head.top[1]
     if line.startswith(("{", "[")):
         return None
     for separator in _SEPARATORS:
@@ -61,8 +61,10 @@ def _parse(log: Log) -> Iterator[Part]:
         frames, rejects = [], []
         for block in log.blocks():
             raw = table.split(block, [f"c{i}" for i in range(len(titles))], found[0], quoted=b'"' in block.data)
-            frames.append(raw.frame.filter(pl.col("line") > 1))
-            rejects.append(table.whole_lines(raw.odd.filter(pl.col("line") > 1), "wrong-number-of-fields"))
+            frames.append(raw.frame.filter(pl.col("line") > log.head.top[0]))
+            rejects.append(
+                table.whole_lines(raw.odd.filter(pl.col("line") > log.head.top[0]), "wrong-number-of-fields")
+            )
             lines += block.count
             if sum(f.height for f in frames) > MOST_ROWS:
                 raise LogRefusedError(f"{log.name}: has more than {MOST_ROWS} rows, so it is no table of runs")
@@ -265,12 +267,12 @@ def _findings(log: Log, found: Columns, spent: list[Spent]) -> tuple[Finding, ..
     if left:
         told.append(Finding(
             "columns-not-read", Severity.NOTE, log.name,
-            f"{', '.join(left)} say the same as other columns, or do not say in which unit; they were not read.", {"columns": left},
+            f"Not read, as another column says the same or no unit is known: {', '.join(left)}.", {"columns": left},
         ))  # fmt: skip
     if sums:
         told.append(Finding(
             "column-is-part", Severity.NOTE, log.name,
-            f"{', '.join(sums)} lie inside, or are the sum of, other columns; they were read but are not added.", {"columns": sums},
+            f"Read but not added, as another column holds it or its parts: {', '.join(sums)}.", {"columns": sums},
         ))  # fmt: skip
     return tuple(told)
 

@@ -26,6 +26,9 @@ _PROGRESS = re.compile(
 )
 """A line that counts as trainings do."""
 
+_TOTAL = re.compile(r"(?i)total (?:power usage|energy)[\w ]*[:=] *[\d.,]+ *(?:[kMm]?Wh|[kM]?J|joules)$")
+"""A line that is all that a tool says of the energy of a run."""
+
 LEAST_PROGRESS = 2
 _RUN = "name the run in [[run]] with start and end, and leave the file out of the study"
 
@@ -105,6 +108,16 @@ def _of_text(head: Head) -> str:
         return (
             "holds the messages of MLPerf's power client or server; client.json and server.json beside it have the phases, the log of "
             "PTDaemon the power: leave it out of the study"
+        )
+    if any(line.strip() == "MLPerf Results Summary" for _, line in lines[:5]):
+        return (
+            "holds the printed summary of an MLPerf run, without power; mlperf_log_detail.txt beside it has the run with its times: "
+            "leave it out of the study"
+        )
+    if said := next((m for _, line in lines if (m := _TOTAL.match(line.strip()))), None):
+        return (
+            f"holds one total ({said[0]!r}) without times, which another tool worked out: compare it with the result, and leave the file "
+            "out of the study"
         )
     watts = [(i, line.strip()[:80]) for i, line in lines if _WATTS.search(line) or _KEYED.search(line)]
     begins = f"no adapter knows this format (it begins {first!r})"

@@ -16,6 +16,7 @@ from joulebook_pipelines.logs import (
     meter_mapping,
     meter_spans,
     meter_stamps,
+    positions,
     rows,
     stamps,
     table,
@@ -45,7 +46,7 @@ def understand(log: Log) -> Understood:
     written, layout = _columns(log)
     sample = _sample(log, written)
     if sample.is_empty():
-        raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
+        raise LogRefusedError(f"{log.name}: {_why_empty(log, written)}")
     return settle(log, written, layout, sample, _decimal(log, written, layout, sample))
 
 
@@ -140,16 +141,26 @@ def _with_unit_column(log: Log, written: Dialect) -> Dialect:
     return replace(written, units=tuple(units))
 
 
+def _why_empty(log: Log, written: Dialect) -> str:
+    """Return why a table has no row that can be looked at."""
+    below = next(((i, x) for i, x in enumerate(log.head.lines, 1) if i >= written.first_line and x.strip()), None)
+    if below is None:
+        return "has a header but no row below it: nothing was measured"
+    return (
+        f"no row has the {len(written.names)} cells of the header in line {written.header_line} (line {below[0]}: {below[1][:80]!r}); if "
+        "another line has the titles, delete what stands above it; if this is no log of readings, leave it out of the study"
+    )
+
+
 def _why_unknown(log: Log) -> str:
     width = dialect.looks_headerless(log.head)
     first = next((line for line in log.head.lines if line.strip()), "")[:100]
     if width:
-        row = next((r for s in dialect.SEPARATORS if len(r := dialect.split_line(first, s)) == width), [])
-        power = next((i for i, c in enumerate(row, 1) if i > 1 and dialect.is_number(c)), min(2, width))
+        time, power = positions.likely(log.head, width)
         return (
             f"{log.name}:1: has no header line, so its {width} columns have no names: {first!r}. Say in study.toml "
             f"which is which by "
-            f'position, e.g. columns = {{ time = "1", power_w = "{power}" }} and units = {{ power_w = "W" }}'
+            f'position, e.g. columns = {{ time = "{time}", power_w = "{power}" }} and units = {{ power_w = "W" }}'
         )
     return (
         f"{log.name}: no line names a time and a power or an energy (it begins {first!r}); name the columns: "

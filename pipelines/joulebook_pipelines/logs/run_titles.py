@@ -11,7 +11,7 @@ from joulebook_pipelines.logs.run_spent import Spent
 
 _RUN = (
     "run_id", "__run_id", "run_name", "run", "trial_id", "trial", "experiment_id", "experiment", "window_name", "job_id",
-    "job", "project_name", "lauf", "durchlauf",
+    "job", "project_name", "task_name", "lauf", "durchlauf",
 )  # fmt: skip
 _START = ("start_utc", "start_time", "start", "started_at", "started", "begin", "start_timestamp", "timestamp_start")
 _END = (
@@ -21,8 +21,9 @@ _STAMP = ("timestamp", "datetime", "time", "date", "date_time", "ts")
 _DURATION = (
     "duration", "runtime", "run_time", "execution_time", "elapsed_time", "total_time", "train_time", "training_time", "inference_time",
     "total_inference_time", "total_training_time", "wall_time", "walltime", "real_time", "time_per_epoch", "epoch_time", "total_runtime",
-    "latency", "total_latency", "end_to_end_latency", "e2e_latency", "response_time", "generation_time", "wall_clock_time",
-    "dauer", "laufzeit", "duree", "duracion", "durata", "temps",
+    "time_taken", "time_spent", "train_runtime", "run_duration", "total_duration", "training_duration", "task_duration",
+    "inference_duration", "latency", "total_latency", "end_to_end_latency", "e2e_latency", "response_time", "generation_time",
+    "wall_clock_time", "dauer", "laufzeit", "duree", "duracion", "durata", "temps",
 )  # fmt: skip
 _PLAIN = {
     "batch_size": ("batch_size", "global_batch_size", "batchsize", "params_batch_size", "config_batch_size"),

@@ -55,6 +55,11 @@ class Head:
         """The lines of the head without their ends; the last one may be cut unless ``complete``."""
         return tuple(self.text.split("\n"))
 
+    @cached_property
+    def top(self) -> tuple[int, str]:
+        """Number, from 1, and text of the first line that is not blank, where a header stands; ``(1, "")`` without one."""
+        return next(((i, line) for i, line in enumerate(self.lines, 1) if line.strip()), (1, ""))
+
 
 def head(path: Path, name: str) -> Head:
     """Return the beginning of a file.
