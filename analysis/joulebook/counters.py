@@ -28,11 +28,6 @@ REASONS = {
     "duplicate": "no news: same stamp as the reading before it, or its last digit trembles",
 }
 
-DELTAS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "device": pl.String, "ts_utc": UTC, "span_s": pl.Float64, "energy_j": pl.Float64, "kind": pl.String,
-    "reason": pl.String,
-}  # fmt: skip
-
 PerDevice: TypeAlias = float | Mapping[str, float] | None
 
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
@@ -45,7 +40,8 @@ class Deltas:
     Parameters
     ----------
     frame
-        Columns of ``DELTAS_SCHEMA``: the energy [J] of the span that ends at ``ts_utc``; null where it is not known.
+        ``device, ts_utc, span_s, energy_j, kind, reason``: the energy of the span that ends at ``ts_utc``; null where it is not
+        known.
     devices
         ``device``, ``quantum_j`` (step of the counter [J]), ``safe_interval_s`` (the longest step that hides no wrap:
         range / highest power, of a large socket where that is not known; null where the range is not).

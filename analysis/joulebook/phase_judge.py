@@ -99,10 +99,10 @@ class Judge:
             x = share(self.line, one.t_s - sensor.shift_s, window_s=sensor.window_s, lag_s=sensor.lag_s)
             w = one.weight_s / one.weight_s.mean()
             n = np.bincount(slot, minlength=self.count)
-            power, gram, _ = powers(x, one.power_w, w)
+            power, gram = powers(x, one.power_w, w)
             squares = w * (one.power_w - x @ power) ** 2
             varied = floored(np.bincount(slot, squares, self.count) / n, one)
-            even, _, _ = powers(x, one.power_w, w / varied[slot])
+            even, _ = powers(x, one.power_w, w / varied[slot])
             left = np.bincount(slot, w * (one.power_w - x @ even) ** 2, self.count) / n
             cost += n * np.log(floored(left, one))
             energy += power * seconds

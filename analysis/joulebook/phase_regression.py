@@ -113,8 +113,8 @@ def usable(one: Series, line: Timeline, window_s: float, reach: float) -> Series
     return replace(one, t_s=one.t_s[ok], power_w=one.power_w[ok], weight_s=one.weight_s[ok])
 
 
-def powers(x: Floats, y: Floats, w: Floats, *, bounded: bool = True) -> tuple[Floats, Floats, Floats]:
-    """Solve for powers by weighted least squares.
+def powers(x: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Solve for powers by weighted least squares; none is negative.
 
     Parameters
     ----------
@@ -124,13 +124,11 @@ def powers(x: Floats, y: Floats, w: Floats, *, bounded: bool = True) -> tuple[Fl
         Readings [W].
     w
         Weights [1].
-    bounded
-        Whether powers must not be negative.
 
     Returns
     -------
-    ndarray, ndarray, ndarray
-        Powers [W], Gram matrix, right-hand side.
+    ndarray, ndarray
+        Powers [W], Gram matrix.
     """
     xw = x * w[:, None]
     gram, xy = x.T @ xw, xw.T @ y
@@ -138,8 +136,7 @@ def powers(x: Floats, y: Floats, w: Floats, *, bounded: bool = True) -> tuple[Fl
     normal = gram / scale[:, None] / scale + RIDGE * np.eye(len(gram))
     root = np.linalg.cholesky(normal)
     target = solve_triangular(root, xy / scale, lower=True)
-    p = nnls(root.T, target)[0] if bounded else solve_triangular(root.T, target)
-    return p / scale, gram, xy
+    return nnls(root.T, target)[0] / scale, gram
 
 
 def whole(data: Sequence[Series], line: Timeline, sensor: Sensor) -> list[Series]:
@@ -243,7 +240,7 @@ def _device(one: Series, line: Timeline, sensor: Sensor, columns: NDArray[np.int
     """Fit one device; ``slopes`` are the parts of the shift and lag derivatives that powers cannot absorb."""
     x = _share(one, line, sensor)[:, columns]
     w = one.weight_s / one.weight_s.mean()
-    power, gram, _ = powers(x, one.power_w, w)
+    power, gram = powers(x, one.power_w, w)
     inverse = inverted(gram)
     error = one.power_w - x @ power
     # residuals of readings that pull the fit are too small

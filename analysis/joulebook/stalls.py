@@ -133,7 +133,7 @@ def find(
         return _none(f"one level of power: the best two are {separation:.2g} standard deviations apart")
     below = _below(watts, threshold - HYSTERESIS * (high - low) / 2, threshold + HYSTERESIS * (high - low) / 2)
     limit_w = max(STALL_RATIO * high, 0.0 if idle_w is None else idle_w + STALL_ABOVE_IDLE * (high - idle_w))
-    frame = stall_edges.told_apart(_events(ticks, below, (low + high) / 2, period, limit_w), *_ends(ticks))
+    frame = stall_edges.told_apart(_events(ticks, below, (low + high) / 2, limit_w), *_ends(ticks))
     if marks is not None and not marks.is_empty():
         frame = _marked(frame, marks)
     priced = _priced(frame, high, idle_w=idle_w, n=ticks.height, period=_period(frame.filter(pl.col("kind") != "idle")))
@@ -186,9 +186,7 @@ def _below(watts: Floats, enter: float, leave: float) -> NDArray[np.bool_]:
     return out
 
 
-def _events(
-    ticks: pl.DataFrame, below: NDArray[np.bool_], half_w: float, period: float, limit_w: float
-) -> pl.DataFrame:
+def _events(ticks: pl.DataFrame, below: NDArray[np.bool_], half_w: float, limit_w: float) -> pl.DataFrame:
     """Return the dips, with edges where power crosses the middle between the levels."""
     t = ((ticks["ts_utc"] - ticks["ts_utc"][0]).dt.total_microseconds() / 1e6).to_numpy()
     y, use = ticks["power_w"].to_numpy(), ticks["utilization_ratio"].cast(pl.Float64).to_numpy()

@@ -24,8 +24,6 @@ from joulebook_pipelines.fleet_tables import Place
 from joulebook_pipelines.logs.contract import LogRefusedError
 from joulebook_pipelines.store import StoreError, open_store
 
-STATUSES = ("done", "refused", "failed")
-
 
 @dataclass(frozen=True)
 class Task:

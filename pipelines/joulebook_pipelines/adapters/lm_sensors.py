@@ -76,13 +76,13 @@ def _parse(log: Log) -> Iterator[Part]:
         said_scope=log.options.scope or "",
     )
     for block in log.blocks():
-        yield _read(block, rounds, log)
-    yield _read(None, rounds, log)
+        yield _read(block, rounds)
+    yield _read(None, rounds)
     told = () if isinstance(rounds.clock, StampLines) else rounds.clock.findings
     yield Part(findings=(*told, *_of_the_meter(log, rounds)))
 
 
-def _read(block: Block | None, rounds: _Rounds, log: Log) -> Part:
+def _read(block: Block | None, rounds: _Rounds) -> Part:
     """Return what a block says; what stands behind its last chip waits for the next one, ``None`` at the end of the file."""
     lines = _understood(block, rounds)
     stump = lines.filter(pl.col("line") == rounds.cut).select("line", raw="text")

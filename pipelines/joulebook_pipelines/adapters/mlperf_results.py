@@ -55,9 +55,9 @@ def _parse(log: Log) -> Iterator[Part]:
         )
 
 
-def _text(events: pl.DataFrame, key: str, *, last: bool = False) -> str | None:
+def _text(events: pl.DataFrame, key: str) -> str | None:
     values = events.filter((pl.col("key") == key) & pl.col("value").is_not_null())["value"]
-    return None if values.is_empty() else str(values[-1 if last else 0]).strip().strip('"')
+    return None if values.is_empty() else str(values[0]).strip().strip('"')
 
 
 def _number(events: pl.DataFrame, key: str) -> float | None:

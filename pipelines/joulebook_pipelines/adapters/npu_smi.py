@@ -60,7 +60,7 @@ def _read(block: Block | None, rounds: _Rounds) -> Part:
     lines = lines.with_columns(drawn=pl.col("rest").str.contains(_DRAWN))
     odd = lines.filter(~pl.col("drawn") & ~pl.col("own"))
     rejects.append(table.whole_lines(odd.select("line", raw="text"), "tool-message"))
-    told = _entries(lines, rounds)
+    told = _entries(lines)
     scopes = {
         d: "board" if p else "part"
         for d, p in told.group_by("device").agg((pl.col("quantity") == "power_w").any()).iter_rows()
@@ -85,7 +85,7 @@ def _lines(block: Block | None, rounds: _Rounds) -> tuple[pl.DataFrame, list[pl.
     return lines, rejects
 
 
-def _entries(lines: pl.DataFrame, rounds: _Rounds) -> pl.DataFrame:
+def _entries(lines: pl.DataFrame) -> pl.DataFrame:
     """Return one entry a value; a card's line and that of its chip behind it make one reading."""
     card = [
         pl.col("rest").str.extract(_CARD, i).alias(n)

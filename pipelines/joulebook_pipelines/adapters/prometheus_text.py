@@ -23,7 +23,6 @@ from joulebook_pipelines.logs.prometheus_cards import Series
 from joulebook_pipelines.logs.prometheus_labels import LABELS, labels
 
 _SAMPLE = rf"^([a-zA-Z_:][a-zA-Z0-9_:]*)({LABELS})?[ \t]+(\S+)(?:[ \t]+(-?\d+(?:\.\d+)?))?\s*$"
-_META = re.compile(r"^#\s*(HELP|TYPE|UNIT|EOF)\b")
 _TOOL = re.compile(r"^#\s*(HELP|TYPE|UNIT|EOF)\b|^[a-zA-Z_:][\w:]*(\{|\s+[\d.+-])")
 
 
