@@ -99,7 +99,7 @@ def energy_within(slowdown_ratio: float, *, basis: Basis = "target") -> Objectiv
     Examples
     --------
     >>> energy_within(1.1).name
-    'energy_within_1.1x_time_j'
+    'energy_to_target_within_1.1x_time_j'
     """
     if not slowdown_ratio >= 1:
         raise ValueError(f"slowdown_ratio = {slowdown_ratio}: at least 1 is allowed (longest over least time)")
@@ -108,7 +108,8 @@ def energy_within(slowdown_ratio: float, *, basis: Basis = "target") -> Objectiv
         allowed = time_s <= slowdown_ratio * np.nanmin(time_s, axis=-1, keepdims=True)
         return np.where(allowed, energy_j, np.inf)
 
-    return Objective(f"energy_within_{slowdown_ratio:g}x_time_j", basis, cost)
+    least = ENERGY_TO_TARGET if basis == "target" else ENERGY_PER_TOKEN
+    return Objective(f"{least.name.removesuffix('_j')}_within_{slowdown_ratio:g}x_time_j", basis, cost)
 
 
 def eta_cost(eta_ratio: float, *, max_power_w: float, basis: Basis = "target") -> Objective:

@@ -233,7 +233,9 @@ class Sweep(Section):
         None, "Loss to reach, for tokens to target. Absent: from tokens_to_target of the runs."
     )
     max_slowdown_ratio: Annotated[float, Field(ge=1)] | None = key(
-        None, "Longest step time that is acceptable, over the shortest. Absent: no such choice is made."
+        None,
+        "Longest time, to the target or per token, that is acceptable, over the least: the setting with the least energy among those "
+        "is sought as well. Absent: no such choice is made.",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 
@@ -79,9 +79,19 @@ _SUFFIXES = (("_j", "energy"), ("_w", "power"), ("_s", "duration"))
 
 
 def of(name: str) -> Metric:
-    """Return words and unit of a metric; those of an unknown one are told from its name."""
+    """Return words and unit of a metric; those of an unknown one are told from its name.
+
+    Examples
+    --------
+    >>> of("energy_to_target_within_1.1x_time_j").label
+    'energy to the target within 1.1 × the least time'
+    """
     if name in METRICS:
         return METRICS[name]
+    least, within, ratio = name.partition("_within_")
+    if within:
+        about = of(f"{least}_j")
+        return replace(about, label=f"{about.label} within {ratio.removesuffix('x_time_j')} × the least time")
     kind = next((kind for end, kind in _SUFFIXES if name.endswith(end)), "")
     return Metric((name[:-2] if kind else name).replace("_", " "), kind)
 

@@ -7,13 +7,16 @@ import json
 
 import polars as pl
 
-from joulebook import campaign, confounds, cut_short, decomposition, schema, sweep, sweet_spot
+from joulebook import campaign, confounds, cut_short, decomposition, objectives, schema, sweep, sweet_spot
 from joulebook.findings import Finding
+from joulebook.objectives import Objective
 from joulebook_pipelines.config_schema import Campaign, Sweep
 from joulebook_pipelines.stages.context import Context, Stage
 from joulebook_pipelines.stages.numbers import Numbers
 
-OBJECTIVES = ("energy_to_target_j", "energy_per_token_j", "time_to_target_s", "time_per_token_s")
+OBJECTIVES = (
+    objectives.ENERGY_TO_TARGET, objectives.ENERGY_PER_TOKEN, objectives.TIME_TO_TARGET, objectives.TIME_PER_TOKEN,
+)  # fmt: skip
 """What a sweep is judged by, as far as its runs say enough."""
 
 LASTED_S = (pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6
@@ -30,8 +33,8 @@ def _sweeps(context: Context) -> Numbers:
             continue
         name = pl.lit(entry.name).alias("sweep")
         curves.append(schema.conform(sweep.curves(runs).with_columns(name, knob=pl.lit(entry.knob)), "sweeps"))
-        for objective in OBJECTIVES:
-            if "to_target" in objective and runs["tokens_to_target"].null_count() == runs.height:
+        for objective in _objectives(entry):
+            if objective.basis == "target" and runs["tokens_to_target"].null_count() == runs.height:
                 continue
             found = sweet_spot.find(runs, objective=objective)
             spots.append(schema.conform(found.row.with_columns(name), "sweet_spots"))
@@ -39,6 +42,13 @@ def _sweeps(context: Context) -> Numbers:
     context.store.replace("sweeps", pl.concat(curves) if curves else schema.table("sweeps").empty())
     context.store.replace("sweet_spots", pl.concat(spots) if spots else schema.table("sweet_spots").empty())
     return numbers
+
+
+def _objectives(entry: Sweep) -> tuple[Objective, ...]:
+    slowest = entry.max_slowdown_ratio
+    if slowest is None:
+        return OBJECTIVES
+    return (*OBJECTIVES, objectives.energy_within(slowest), objectives.energy_within(slowest, basis="token"))
 
 
 def _points(context: Context, entry: Sweep) -> pl.DataFrame:

@@ -100,9 +100,12 @@ def _waste(source: Source) -> list[Markup]:
 
 
 def _settings(source: Source) -> list[Markup]:
-    # What is least a token may cost most in the end: where the energy to the target is known, it alone decides.
-    whole = (pl.col("objective") == "energy_to_target_j") & pl.col("value").is_not_null()
-    spots = source.rows("sweet_spots").filter(whole | ~whole.any().over("sweep"))
+    # A limit on time that was asked for holds. What is least a token may cost most in the end: where the energy to the target is
+    # known, it alone decides.
+    asked = pl.col("objective").str.contains("_within_", literal=True) & pl.col("value").is_not_null()
+    spots = source.rows("sweet_spots").filter(asked | ~asked.any().over("sweep"))
+    whole = pl.col("objective").str.starts_with("energy_to_target_") & pl.col("value").is_not_null()
+    spots = spots.filter(whole | ~whole.any().over("sweep"))
     found = spots.filter(pl.col("status").is_in(["found", "edge"]) & (whole | (pl.col("status") == "found")))
     found = found.sort("sweep", "objective")
     knobs = dict(source.rows("sweeps").select("sweep", "knob").drop_nulls().iter_rows())

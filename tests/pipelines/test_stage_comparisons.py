@@ -1,0 +1,44 @@
+"""What the stages say of sweeps whose best setting is known by hand."""
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from joulebook_pipelines import config, run
+from joulebook_pipelines.store import open_store
+
+BATCHES = (8, 16, 32, 64, 128)
+SECONDS = (400.0, 200.0, 150.0, 130.0, 125.0)
+KILOJOULES = (20.0, 18.0, 20.0, 23.0, 27.0)
+REPEATS = (0.998, 1.0, 1.002)
+
+
+def table() -> str:
+    at, lines = datetime(2026, 3, 3, tzinfo=UTC), ["run_id,batch_size,start_utc,duration_s,gpu0_energy_kj,tokens"]
+    for repeat in REPEATS:
+        for batch, seconds, energy in zip(BATCHES, SECONDS, KILOJOULES, strict=True):
+            lines.append(f"bs{batch}-{repeat},{batch},{at:%Y-%m-%dT%H:%M:%SZ},{seconds},{energy * repeat:.4f},100000")
+            at += timedelta(seconds=600)
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("limit", "best"),
+    [
+        (None, {"energy_per_token_j": 16}),
+        # A tenth longer than 125 s is 137.5 s: 64 takes 130 s, 32 already 150 s.
+        (1.1, {"energy_per_token_j": 16, "energy_per_token_within_1.1x_time_j": 64}),
+        (2, {"energy_per_token_j": 16, "energy_per_token_within_2x_time_j": 16}),
+    ],
+)
+def test_the_least_energy_within_a_slowdown_is_sought_where_it_is_asked_for(tmp_path, limit, best):
+    (tmp_path / "runs.csv").write_text(table())
+    asked = "" if limit is None else f"max_slowdown_ratio = {limit}\n"
+    (tmp_path / "study.toml").write_text(
+        f'[[source]]\npath = "runs.csv"\n[[sweep]]\nname = "batch"\nknob = "batch_size"\nscope = "board"\n{asked}'
+    )
+    with open_store(run.analyse(config.load(tmp_path), tmp_path / "out").store) as store:
+        spots = store.table("sweet_spots").filter(pl.col("objective").str.ends_with("_j"))
+    found = dict(spots.select("objective", "x").iter_rows())
+    assert {name: min(BATCHES, key=lambda b: abs(b - x)) for name, x in found.items()} == best
