@@ -103,7 +103,7 @@ def flops_per_token(
     layers, hidden, sequence_length
         Shape, for the attention term; without all three it is left out, which is far too low at long sequences.
     recomputation
-        Count full activation recomputation: the hardware's work, not the model's. MFU counts without.
+        Count full activation recomputation: the hardware's work (HFU), not the model's (MFU).
 
     Raises
     ------
@@ -128,17 +128,19 @@ def flops_per_token(
     return model * (RECOMPUTATION_FACTOR if recomputation else 1.0)
 
 
-def mfu_ratio(tokens_rate: Estimate, *, token_flops: float, peak_flops: float) -> Share:
-    """Return model FLOP utilisation: what the model's arithmetic reached of the peak of all devices.
+def mfu_ratio(tokens_rate: Estimate, *, token_flops: float, peak_flops: float, name: str = "MFU") -> Share:
+    """Return FLOP utilisation: what arithmetic reached of the peak of all devices; that of the model is its MFU.
 
     Parameters
     ----------
     tokens_rate
         Tokens per second of all devices together [1/s].
     token_flops
-        FLOP a token, without recomputation.
+        FLOP a token: without recomputation for the model's, with it for the hardware's.
     peak_flops
         Peak of all devices together [FLOP/s].
+    name
+        What it is called where it is impossible.
 
     Raises
     ------
@@ -158,9 +160,10 @@ def mfu_ratio(tokens_rate: Estimate, *, token_flops: float, peak_flops: float) -
     if ratio.value is None or ratio.value <= 1:
         return Share(ratio, ())
     message = (
-        f"MFU is {ratio.value:.3g}: more than the hardware can do. Check peak FLOP/s, devices, parameters, tokens."
+        f"{name} is {ratio.value:.3g}: more than the hardware can do. Check peak FLOP/s, devices, parameters, tokens."
     )
-    return Share(ratio, (Finding("mfu-above-one", Severity.ERROR, "mfu_ratio", message, {"mfu_ratio": ratio.value}),))
+    metric, code = f"{name.lower()}_ratio", f"{name.lower()}-above-one"
+    return Share(ratio, (Finding(code, Severity.ERROR, metric, message, {metric: ratio.value}),))
 
 
 def divergence(days: pl.DataFrame, *, limit_ratio: float = DIVERGENCE) -> Divergence:

@@ -104,7 +104,8 @@ class Model(Section):
     sequence_length: Count | None = key(None, "Tokens in a sequence.")
     peak_flops_per_device: Positive | None = key(None, "Peak of one accelerator at the precision used [FLOP/s].")
     recomputation: Annotated[Literal["none", "full"], BeforeValidator(_recomputation)] = key(
-        "none", "Recomputation of activations: full (or true) makes three units of work four."
+        "none",
+        "Recomputation of activations: full (or true) makes three units of the hardware's work four, told as HFU beside the MFU.",
     )
 
 

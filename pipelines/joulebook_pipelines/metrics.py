@@ -56,6 +56,7 @@ METRICS = {
     "cv_ratio": Metric("CV (spread / mean)"),
     "tdp_ratio": Metric("mean power / nameplate"),
     "mfu_ratio": Metric("MFU (share of peak arithmetic used)", unit=Unit("%", 0.01)),
+    "hfu_ratio": Metric("HFU (the same with what is recomputed)", unit=Unit("%", 0.01)),
     "energy_per_token_j": Metric("energy per million tokens", "per_million"),
     "tokens_per_j": Metric("tokens per joule", unit=Unit("1/J")),
     "tokens_per_s": Metric("tokens per second", unit=Unit("1/s")),

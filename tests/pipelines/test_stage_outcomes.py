@@ -258,3 +258,20 @@ def test_a_clock_that_cannot_be_aligned_is_told_once():
     clocks._row(align.refused("flat power", subject="meter"), "meter", "node", numbers)
     assert [f.code for _, f in numbers.findings] == ["clock-not-aligned"]
     assert "as they are stamped" in numbers.findings[0][1].message
+
+
+@pytest.mark.parametrize(
+    ("said", "right"), [("", {"mfu_ratio": 0.42}), ("full", {"mfu_ratio": 0.42, "hfu_ratio": 0.56})]
+)
+def test_what_is_recomputed_is_work_of_the_hardware_and_not_of_the_model(tmp_path, said, right):
+    # 10 000 tokens a second at 6 FLOP for each of 7e9 parameters are 4.2e14 of 1e15 FLOP/s; full recomputation does four of three.
+    (tmp_path / "runs.csv").write_text(
+        "run_id,start_utc,duration_s,gpu0_energy_kj,tokens\na,2026-03-03T09:00:00Z,100,30,1000000\n"
+    )
+    again = f'recomputation = "{said}"\n' if said else ""
+    (tmp_path / "study.toml").write_text(
+        f'[model]\nparameters = 7e9\npeak_flops_per_device = 1e15\n{again}[[source]]\npath = "runs.csv"\n'
+    )
+    with open_store(run.analyse(config.load(tmp_path), tmp_path / "out").store) as store:
+        rows = store.results().filter(pl.col("metric").is_in(["mfu_ratio", "hfu_ratio"]))
+    assert dict(rows.select("metric", "value").iter_rows()) == pytest.approx(right)

@@ -78,14 +78,16 @@ def _mfu(context: Context, run: Run, rate: Estimate, numbers: Numbers) -> None:
     model = context.study.model
     if model.parameters is None or model.peak_flops_per_device is None:
         return
-    flops = efficiency.flops_per_token(
-        model.parameters, layers=model.layers or 0, hidden=model.hidden or 0, sequence_length=model.sequence_length or 0
-    )
-    share = efficiency.mfu_ratio(
-        rate, token_flops=flops, peak_flops=model.peak_flops_per_device * context.cards(run.run_id)
-    )
-    numbers.add(run.run_id, "board", "mfu_ratio", share.ratio)
-    numbers.find(run.run_id, share.findings)
+    peak = model.peak_flops_per_device * context.cards(run.run_id)
+    # Work that is done again is the hardware's, not the model's.
+    for name in ("MFU", "HFU") if model.recomputation == "full" else ("MFU",):
+        flops = efficiency.flops_per_token(
+            model.parameters, layers=model.layers or 0, hidden=model.hidden or 0,
+            sequence_length=model.sequence_length or 0, recomputation=name == "HFU",
+        )  # fmt: skip
+        share = efficiency.mfu_ratio(rate, token_flops=flops, peak_flops=peak, name=name)
+        numbers.add(run.run_id, "board", f"{name.lower()}_ratio", share.ratio)
+        numbers.find(run.run_id, share.findings)
 
 
 def _facility(context: Context, run: Run, numbers: Numbers) -> None:

@@ -18,7 +18,7 @@ from joulebook_pipelines.report.sections.cost import cell, shared_whole
 from joulebook_pipelines.report.source import Source
 
 _SITE = "known of the machines, not of the site: its energy is theirs times the PUE"
-_OF_BOARDS = ("mfu_ratio", "tdp_ratio")
+_OF_BOARDS = ("mfu_ratio", "hfu_ratio", "tdp_ratio")
 _BOARDS = "about the accelerators: see the board"
 _PERCENT = metrics.Unit("%", 0.01)
 DRAWN = 4
@@ -74,7 +74,7 @@ def _scopes(source: Source) -> Table | None:
 
 
 def _efficiency(source: Source) -> Table | None:
-    names = ("tokens_per_j", "mfu_ratio", "tdp_ratio", "cv_ratio")
+    names = ("tokens_per_j", "mfu_ratio", "hfu_ratio", "tdp_ratio", "cv_ratio")
     caption = "What came of the energy, and how even the power was in the longest steady stretch."
     return _by_scope(source, names, names, caption, "table-efficiency")
 
