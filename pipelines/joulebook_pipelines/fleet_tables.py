@@ -20,6 +20,7 @@ import polars as pl
 from joulebook import schema
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.store import Store
+from joulebook_pipelines.store_tables import SESSION
 
 FOLDER = "tables"
 LEFT_IN_STORES = ("readings",)
@@ -108,7 +109,7 @@ class Place:
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return a connection that can read the place."""
         con = duckdb.connect()
-        con.execute("set timezone = 'UTC'")
+        con.execute(SESSION)
         if self.remote:
             con.register_filesystem(self._fs)
         return con

@@ -24,6 +24,7 @@ from joulebook_pipelines.store_questions import Questions
 from joulebook_pipelines.store_tables import (
     READING_CHANNELS,
     READING_ROWS,
+    SESSION,
     create,
     is_complete,
     is_of_this_version,
@@ -76,7 +77,7 @@ class Store(Questions):
         self._answers = Answers()
         self._channel_keys = ChannelKeys(self._con)
         self._kept_readings = KeptReadings()
-        self._con.execute("set timezone = 'UTC'")
+        self._con.execute(SESSION)
         if not read_only and not complete:
             create(self._con)
 

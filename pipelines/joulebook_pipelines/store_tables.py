@@ -49,6 +49,9 @@ create or replace view aligned_runs as
 READING_ROWS = "reading_rows"
 """Where readings are kept; `readings` is a view of it."""
 
+SESSION = "set timezone = 'UTC'; set enable_progress_bar = false"
+"""What holds for a connection: a bar that the database draws of its own would stand in the output of a command."""
+
 STORED_COLUMNS = f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'"
 """The question for the columns of readings that occur in a study."""
 

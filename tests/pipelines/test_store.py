@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from joulebook import schema
-from joulebook_pipelines import store_timeline
+from joulebook_pipelines import fleet_tables, store_timeline
 from joulebook_pipelines.store import StoreError, open_store
 
 
@@ -43,6 +43,12 @@ def test_a_transaction_that_fails_leaves_nothing(store):
     with store.transaction():
         store.insert("runs", runs)
     assert store.table("runs").height == 1
+
+
+def test_the_database_draws_no_bar_of_its_own_into_the_output(store, tmp_path):
+    with fleet_tables.Place(str(tmp_path)).connect() as fleet:
+        for con in (store._con, fleet):
+            assert con.execute("select current_setting('enable_progress_bar')").fetchone() == (False,)
 
 
 def test_a_column_that_does_not_exist_is_an_error(store):
