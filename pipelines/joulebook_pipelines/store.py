@@ -272,25 +272,6 @@ class Store(Questions):
             [source_id],
         )
 
-    def above_limit(self, source_id: int) -> int:
-        """Return how many readings of a source lie above the power limit that stands beside them."""
-        if not {"power_w", "power_limit_w"} <= self._stored():
-            return 0
-        query = "select count(*) as n from readings where source_id = ? and power_w > power_limit_w"
-        return int(self.sql(query, [source_id])["n"][0])
-
-    def steps_of(self, source_id: int) -> pl.DataFrame:
-        """Return ``device, step_ms, count, first_utc, last_utc`` of a source's power readings, in order of time."""
-        return self.sql(
-            """with t as (select device, ts_utc,
-                    epoch_ms(ts_utc) - lag(epoch_ms(ts_utc)) over (partition by device order by ts_utc) as step_ms
-                from readings where source_id = ?
-                    and (power_w is not null or energy_j is not null or energy_counter_j is not null))
-            select device, cast(step_ms as bigint) as step_ms, count(*) as count, min(ts_utc) as first_utc, max(ts_utc) as last_utc
-            from t group by device, step_ms""",
-            [source_id],
-        )
-
 
 def open_store(path: str | Path, *, read_only: bool = True, memory_limit: str | None = None) -> Store:
     """Open a study's store.

@@ -1,4 +1,4 @@
-"""What the stages, the pages and the command line ask of a store besides its tables and its power."""
+"""What reading, the stages, the pages and the command line ask of a store besides its tables and its power."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_STEPS = 200_000
 
 
 class Questions(ChannelReads):
-    """The questions about runs, their steps, their numbers and where these come from."""
+    """The questions about runs, their steps, their numbers and where these come from; and about a source that was just read."""
 
     def finished_steps(self, run_id: str) -> pl.DataFrame:
         """Return the steps of a run whose end is known, in order of their number."""
@@ -113,4 +113,23 @@ class Questions(ChannelReads):
             where i.run_id = ? and i.chosen and (i.passed_from_utc is null or r.ts_utc not between i.passed_from_utc and i.passed_until_utc)
             group by all order by i.scope, s.path, i.device""",
             [run_id],
+        )
+
+    def above_limit(self, source_id: int) -> int:
+        """Return how many readings of a source lie above the power limit that stands beside them."""
+        if not {"power_w", "power_limit_w"} <= self._stored():
+            return 0
+        query = "select count(*) as n from readings where source_id = ? and power_w > power_limit_w"
+        return int(self.sql(query, [source_id])["n"][0])
+
+    def steps_of(self, source_id: int) -> pl.DataFrame:
+        """Return ``device, step_ms, count, first_utc, last_utc`` of a source's power readings, in order of time."""
+        return self.sql(
+            """with t as (select device, ts_utc,
+                    epoch_ms(ts_utc) - lag(epoch_ms(ts_utc)) over (partition by device order by ts_utc) as step_ms
+                from readings where source_id = ?
+                    and (power_w is not null or energy_j is not null or energy_counter_j is not null))
+            select device, cast(step_ms as bigint) as step_ms, count(*) as count, min(ts_utc) as first_utc, max(ts_utc) as last_utc
+            from t group by device, step_ms""",
+            [source_id],
         )
