@@ -112,14 +112,7 @@ def _needing(
 
 def rejects(store: Store, *, by_rule: bool = False) -> pl.DataFrame:
     """Return the rejects with the path of their file: line by line, or counted by file, column and rule."""
-    joined = store.rejects()
-    if not by_rule:
-        return joined
-    return (
-        joined.group_by("path", "column_name", "rule", maintain_order=True)
-        .agg(cells=pl.len(), first_line=pl.col("line").min(), example=pl.col("raw").first())
-        .sort("path", "cells", descending=[False, True])
-    )
+    return store.rejects_by_rule() if by_rule else store.rejects()
 
 
 def trace(store: Store, run_id: str, metric: str, scope: str | None = None) -> pl.DataFrame:

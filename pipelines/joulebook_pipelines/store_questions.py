@@ -102,6 +102,17 @@ class Questions(ChannelReads):
             order by s.path, r.line, r.column_name"""
         )
 
+    def rejects_by_rule(self) -> pl.DataFrame:
+        """Return how many cells of a file, column and rule were rejected, and the first of them.
+
+        A log may hold a marker in every line: rejects are counted where they lie.
+        """
+        return self.sql(
+            """select s.path, r.column_name, r.rule, count(*) as cells, min(r.line) as first_line, arg_min(r.raw, r.line) as example
+            from rejects r join sources s on s.source_id = r.source_id group by all
+            order by s.path, cells desc, first_line, r.column_name, r.rule"""
+        )
+
     def lines_behind(self, run_id: str) -> pl.DataFrame:
         """Return the files and lines that a run's numbers are made from, by scope and device."""
         return self.sql(

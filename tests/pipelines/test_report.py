@@ -36,6 +36,13 @@ class FakeStore:
     def table(self, name):
         return self.tables[name]
 
+    def rejects_by_rule(self):
+        rows = self.tables["rejects"].join(self.tables["sources"].select("source_id", "path"), on="source_id")
+        first = pl.col("raw").sort_by("line").first()
+        return rows.group_by("path", "column_name", "rule").agg(
+            cells=pl.len(), first_line=pl.col("line").min(), example=first
+        )
+
     def _levels(self, scope):
         s = np.arange(0, 3000, 1.0)
         work = (s > 300) & (s < 2700)

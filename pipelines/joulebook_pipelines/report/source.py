@@ -24,6 +24,9 @@ class StoreView(Protocol):
     def table(self, name: str) -> pl.DataFrame:
         """Return a table of the store."""
 
+    def rejects_by_rule(self) -> pl.DataFrame:
+        """Return ``path, column_name, rule, cells, first_line, example`` of what was rejected."""
+
     def measured_power(
         self, channels: pl.DataFrame, *, start_utc: datetime | None = None, end_utc: datetime | None = None
     ) -> pl.DataFrame:

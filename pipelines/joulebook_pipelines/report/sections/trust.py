@@ -111,30 +111,27 @@ def _sources(source: Source) -> State:
 
 
 def _rejects(source: Source) -> State:
-    rows = source.rows("rejects")
+    rows = source.store.rejects_by_rule()
     if source.rows("sources").is_empty():
         return State("none", "nothing was read")
     if rows.is_empty():
         return State("good", "every cell was read")
-    paths = source.rows("sources").select("source_id", "path")
     kinds = (
-        rows.group_by("source_id", "rule")
-        .agg(pl.len().alias("n"), pl.col("line").min(), pl.col("raw").sort_by("line").first())
-        .join(paths, on="source_id", how="left")
-        .sort("n", "source_id", "rule", descending=[True, False, False])
+        rows.group_by("path", "rule")
+        .agg(pl.col("cells").sum(), pl.col("first_line").min(), pl.col("example").sort_by("first_line").first())
+        .sort("cells", "path", "rule", descending=[True, False, False])
     )
     made = [
-        [r["path"] or "", r["rule"], str(r["n"]), str(r["line"]), (r["raw"] or "")[:60]]
+        [r["path"], r["rule"], str(r["cells"]), str(r["first_line"]), (r["example"] or "")[:60]]
         for r in kinds.head(RULES_SHOWN).iter_rows(named=True)
     ]
     columns = [Column(c) for c in ("file", "rule", "rejected", "first at line", "its text")]
     rest = kinds.height - RULES_SHOWN
     caption = "Rejected cells by rule." + (f" {rest} more kinds: joulebook rejects STUDY." if rest > 0 else "")
     table = Table(columns, made, caption, "rejects")
-    bad = rows.filter(~pl.col("rule").is_in(EXPECTED)).height
-    fillers = (
-        f"{_plural(rows.height - bad, 'cell')} marked as not applicable by the format" if rows.height > bad else ""
-    )
+    every = int(rows["cells"].sum())
+    bad = int(rows.filter(~pl.col("rule").is_in(EXPECTED))["cells"].sum())
+    fillers = f"{_plural(every - bad, 'cell')} marked as not applicable by the format" if every > bad else ""
     if not bad:
         return State("good", f"every reading was read; {fillers}", (table,))
     return State("doubt", f"{_plural(bad, 'cell')} or lines set aside" + (f"; {fillers}" if fillers else ""), (table,))
