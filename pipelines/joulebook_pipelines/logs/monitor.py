@@ -36,12 +36,12 @@ class Dialect:
         Quantity and unit of each column that is understood.
     cure
         What to do where the file has no times.
+    gpu
+        Column of the card.
     join_entity
         ``GPU 0`` is one cell of two words.
     process
         Column of the process, where a line is about one; the last column is then its command.
-    window_s
-        Averaging window of power, where the tool fixes it.
     units_in_header
         The line below the names is complete: a unit under each name.
     """
