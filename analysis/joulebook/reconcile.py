@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -24,6 +25,8 @@ ROUNDING = 1e-6
 
 WHOLES = ("components", "dc", "node", "rack", "facility")
 """Scopes that hold others. Boards, packages and memory lie side by side: none is the whole of another."""
+
+Row: TypeAlias = dict[str, Any]
 
 _FRAME = {
     "scope": pl.String,
@@ -124,10 +127,10 @@ def _parts(first: pl.DataFrame, whole: str) -> tuple[str, ...]:
     return fine or tuple(s for s in ("components",) if s in there)
 
 
-def _same_scope(rows: pl.DataFrame, first: pl.DataFrame, subject: str) -> tuple[list[dict[str, object]], list[Finding]]:
+def _same_scope(rows: pl.DataFrame, first: pl.DataFrame, subject: str) -> tuple[list[Row], list[Finding]]:
     """Return further sources of scopes that have one, and findings where they disagree with it."""
     lead = {r["scope"]: r for r in first.iter_rows(named=True)}
-    others: list[dict[str, object]] = []
+    others: list[Row] = []
     out: list[Finding] = []
     for r in rows.iter_rows(named=True):
         one = lead[r["scope"]]
@@ -160,17 +163,17 @@ def _kwh(energy_j: float) -> str:
     return f"{energy_j / 3.6e6:.3f} kWh" if abs(energy_j) >= 3.6e5 else f"{energy_j:.0f} J"
 
 
-def _row(r: dict[str, object], whole: dict[str, object], role: str) -> dict[str, object]:
+def _row(r: Row, whole: Row, role: str) -> Row:
     """Return a row of the frame: energy and share of the whole, with the ends of its interval."""
-    energy, lo, hi = (float(r[k]) for k in ("energy_j", "lo", "hi"))  # type: ignore[arg-type]
-    all_j = float(whole["energy_j"])  # type: ignore[arg-type]
+    energy, lo, hi = (float(r[k]) for k in ("energy_j", "lo", "hi"))
+    all_j = float(whole["energy_j"])
     share: tuple[float, float, float] | tuple[None, None, None] = (None, None, None)
     if role == "beside":
         pass
     elif role == "whole" or all_j == 0:
         share = (1.0, 1.0, 1.0) if all_j else (None, None, None)
     else:
-        of_whole = max(float(whole["hi"]) - all_j, all_j - float(whole["lo"])) / all_j  # type: ignore[arg-type]
+        of_whole = max(whole["hi"] - all_j, all_j - whole["lo"]) / all_j
         value = energy / all_j
         down, up = (
             np.hypot((energy - lo) / all_j, value * of_whole),
@@ -181,12 +184,11 @@ def _row(r: dict[str, object], whole: dict[str, object], role: str) -> dict[str,
     return {"scope": r["scope"], "source": r["source"], "energy_j": energy, "lo": lo, "hi": hi, "role": role, **names}
 
 
-def _residual(whole: dict[str, object], parts: list[dict[str, object]]) -> dict[str, object]:
+def _residual(whole: Row, parts: list[Row]) -> Row:
     """Return the whole less its parts; the errors are independent and add in squares."""
-    values = [float(p["energy_j"]) for p in parts]  # type: ignore[arg-type]
-    rest = float(whole["energy_j"]) - sum(values)  # type: ignore[arg-type]
-    below = [float(whole["energy_j"]) - float(whole["lo"])] + [float(p["hi"]) - float(p["energy_j"]) for p in parts]  # type: ignore[arg-type]
-    above = [float(whole["hi"]) - float(whole["energy_j"])] + [float(p["energy_j"]) - float(p["lo"]) for p in parts]  # type: ignore[arg-type]
+    rest = float(whole["energy_j"]) - sum(float(p["energy_j"]) for p in parts)
+    below = [whole["energy_j"] - whole["lo"], *(p["hi"] - p["energy_j"] for p in parts)]
+    above = [whole["hi"] - whole["energy_j"], *(p["energy_j"] - p["lo"] for p in parts)]
     names = " + ".join(str(p["scope"]) for p in parts)
     return {
         "scope": whole["scope"], "source": f"{whole['scope']} − ({names})", "energy_j": rest,
@@ -194,16 +196,14 @@ def _residual(whole: dict[str, object], parts: list[dict[str, object]]) -> dict[
     }  # fmt: skip
 
 
-def _parts_findings(
-    whole: dict[str, object], parts: list[dict[str, object]], rest: dict[str, object], subject: str
-) -> list[Finding]:
+def _parts_findings(whole: Row, parts: list[Row], rest: Row, subject: str) -> list[Finding]:
     """Return what is implausible about parts and whole."""
-    total, left = float(whole["energy_j"]), float(rest["energy_j"])  # type: ignore[arg-type]
+    total, left = float(whole["energy_j"]), float(rest["energy_j"])
     names = " + ".join(str(p["scope"]) for p in parts)
     evidence = {"parts_j": total - left, "whole_j": total, "residual_j": left}
     if left < -ROUNDING * abs(total):
         # the parts' claim is impossible whatever its interval; how sure that is, the interval says
-        sure = float(rest["hi"]) < 0  # type: ignore[arg-type]
+        sure = rest["hi"] < 0
         return [Finding(
             "parts-exceed-whole", Severity.ERROR if sure else Severity.WARNING, subject,
             f"{names} claim {_kwh(total - left)}, more than the {whole['scope']} that holds them ({_kwh(total)}). "
