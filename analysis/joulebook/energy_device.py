@@ -39,6 +39,10 @@ class Rule:
     load_edges: bool = False
 
 
+MEANS = "means over spans"
+"""Method of readings that say the whole of the time they cover."""
+
+
 @dataclass(frozen=True)
 class DeviceEnergy:
     """One device's energy over the window; times in seconds from the window's start.
@@ -164,6 +168,9 @@ def measure(
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
     if "source_id" in readings.columns:
         result = _rounded_by_log(result, readings["source_id"].to_numpy()[seen])
+    if method.startswith(MEANS):
+        told_j = power[seen] * _array(readings["span_s"].fill_null(0.0))[seen]
+        result = replace(result, resolution_j=max(result.resolution_j, uncertainty.digits_j(told_j)))
     return _with_aliasing(result, rule, spread_w=float(np.ptp(power)) if power.size else 0.0, length_s=length_s)
 
 
@@ -191,7 +198,7 @@ def _model(
         usual = ranks.median(span)
         step = bridges.median_step_s(stamp)
         if step is None or step >= stretches.MOVING_MEAN_STEP * usual or not _overlap(stamp, span):
-            return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, "means over spans"
+            return stretches.over_spans(stamp, span, power, limit_s=limit_s), 0.0, MEANS
         rule = replace(rule, window_s=usual)
     lag, known = _lag_s(rule, period_s), rule.window_s > 0 or rule.update_s is not None
     # Where the window is the log itself, it trails the load as the readings do: moving them alone would cut one end off.

@@ -200,6 +200,31 @@ def resolution_of_logs_j(stretches: Stretches, *, stamp_s: Floats, power_w: Floa
     return total
 
 
+def digits_j(energy_j: Floats) -> float:
+    """Return the half width [J] for the digits of energies that a tool gave interval by interval (95 %).
+
+    Their powers are quotients, in which no digits can be seen any more.
+
+    Parameters
+    ----------
+    energy_j
+        Energies of the intervals that were summed [J].
+
+    Examples
+    --------
+    >>> digits_j(np.full(100, 0.02))
+    0.5
+    >>> round(digits_j(np.tile([0.02, 0.05], 200)), 3)
+    0.113
+    """
+    grain = grain_w(energy_j)
+    worst = grain / 2 * energy_j.size
+    jumps = np.diff(energy_j)
+    if not jumps.size or math.sqrt(float(np.mean(jumps**2)) / 2) <= grain / 2:
+        return worst
+    return min(worst, COVERAGE_FACTOR * grain * math.sqrt(energy_j.size / 12))
+
+
 def quantum_j(step_j: float, *, blocks: int) -> float:
     """Return the half width [J] for the steps of a counter, of which only the ends of each block count (95 %).
 
