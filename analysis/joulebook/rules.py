@@ -226,10 +226,13 @@ def unpowered(power: pl.DataFrame, scope: str) -> pl.Series:
     >>> unpowered(frame, "node").to_list(), unpowered(frame, "facility").to_list()
     ([False, True, True, False], [False, False, False, False])
     """
+    none = pl.Series("power_w", [False]).new_from_index(0, power.height)
+    if scope not in WHOLE_MACHINES:
+        return none
     watts = power["power_w"]
     found = (watts <= 0).fill_null(value=False)
-    alone = scope in WHOLE_MACHINES and found.any() and (watts > 0).any() and power["device"].n_unique() == 1
-    return found if alone else pl.repeat(value=False, n=power.height, dtype=pl.Boolean, eager=True)
+    alone = found.any() and (watts > 0).any() and power["device"].n_unique() == 1
+    return found if alone else none
 
 
 def failed(readings: int, scope: str) -> list[Finding]:

@@ -7,7 +7,7 @@ the numbers of each channel in the order in which they were written, and the res
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -33,6 +33,8 @@ Bounds = tuple[datetime | None, datetime | None]
 
 NO_CHANNEL = -1
 """The number of a channel without a reading."""
+
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 _SLACK = timedelta(seconds=1)
 """Windows are taken wider by this before clocks are set right, and cut exactly after."""
@@ -92,11 +94,19 @@ class PowerReads(Reads):
         named: dict[tuple[str, str], list[pl.DataFrame]] = {}
         for row, frame in zip(chosen.iter_rows(named=True), frames, strict=True):
             device_name = f"{row['host']}/{row['device']}" if several else row["device"]
-            own = [pl.lit(device_name).alias("device"), pl.lit(row["source_id"], pl.Int32).alias("source_id")]
-            host = [pl.lit(row["host"]).alias("host")] if several else []
-            columns = _not_passed(frame, row).select(own[0], "ts_utc", "span_s", *quantities, *host, own[1])
+            rows = _not_passed(frame, row)
+            of_device, host, source = (
+                pl.Series(name, [value], kind).new_from_index(0, rows.height)
+                for name, value, kind in (
+                    ("device", device_name, pl.String), ("host", row["host"], pl.String), ("source_id", row["source_id"], pl.Int32),
+                )
+            )  # fmt: skip
+            told = (rows[c] for c in ("ts_utc", "span_s", *quantities))
+            columns = pl.DataFrame([of_device, *told, *([host] if several else []), source])
             named.setdefault((row["host"], device_name), []).append(columns)
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
+        if len(joined) == 1:
+            return joined[0]
         return pl.concat(joined, rechunk=False) if joined else self._none(quantities)
 
     def measured_power(
@@ -146,19 +156,22 @@ class PowerReads(Reads):
             ] * channels.height
         keep = self._may_keep()
         frames: dict[tuple[int, str], pl.DataFrame] = {}
-        for (source_id,), own in channels.partition_by("source_id", as_dict=True, maintain_order=True).items():
-            devices, around = own["device"].to_list(), _around(bounds, own)
+        clocks: dict[int, list[dict[str, object]]] = {}
+        for row in channels.iter_rows(named=True):
+            clocks.setdefault(row["source_id"], []).append(row)
+        for source_id, own in clocks.items():
+            devices, around = [str(c["device"]) for c in own], _around(bounds, own)
             if keep:
                 known = self._whole(source_id, devices, speaking)
-                read = {d: between(known[d], around).select("ts_utc", *kept) for d in devices}
+                read = {d: _of(between(known[d], around), ("ts_utc", *kept)) for d in devices}
             else:
                 read = self._as_written(source_id, devices, kept, speaking, around)
             frames |= {(source_id, d): rows for d, rows in read.items()}
         absent = [pl.lit(None, schema.table("readings").schema[c]).alias(c) for c in columns if c not in stored]
         found = []
         for row in channels.iter_rows(named=True):
-            rows = frames[row["source_id"], row["device"]].with_columns(absent)
-            found.append(on_reference(rows, row, bounds))
+            rows = frames[row["source_id"], row["device"]]
+            found.append(on_reference(rows.with_columns(absent) if absent else rows, row, bounds))
         return found
 
     def _may_keep(self) -> bool:
@@ -216,7 +229,7 @@ class PowerReads(Reads):
     ) -> tuple[datetime | None, datetime | None]:
         if run_id is None:
             return start_utc, end_utc
-        run = self.once(f"select * from {table}").filter(pl.col("run_id") == run_id)
+        run = self.once_by(f"select * from {table}", run_id=run_id)
         if run.is_empty():
             known = ", ".join(self.table("runs")["run_id"].head(20))
             raise KeyError(f"there is no run {run_id!r}; the study has {known}")
@@ -232,9 +245,8 @@ class PowerReads(Reads):
         return float(row["ahead_s"][0] or 0.0) + 2.0
 
 
-def _around(bounds: Bounds, channels: pl.DataFrame) -> Bounds:
+def _around(bounds: Bounds, clocks: Sequence[dict[str, object]]) -> Bounds:
     """Return bounds on the clocks' own stamps that hold all between two true times, and a little more."""
-    clocks = channels.rows(named=True)
     since, until = bounds
     return (
         None if since is None else min(since - _SLACK + _ahead(since, c) for c in clocks),
@@ -260,11 +272,16 @@ def on_reference(frame: pl.DataFrame, clock: dict[str, object], bounds: Bounds) 
 
 def between(frame: pl.DataFrame, bounds: Bounds) -> pl.DataFrame:
     """Return the rows from one stamp to another, both included, of rows in order of time: a view of them."""
-    since, until = pl.Series(bounds, dtype=frame.schema["ts_utc"]).to_physical()
+    since, until = (None if t is None else (t - _EPOCH) // _MICROSECOND for t in bounds)
     at = frame["ts_utc"].to_physical().to_numpy()
     first = 0 if since is None else int(np.searchsorted(at, since, side="left"))
     behind = frame.height if until is None else int(np.searchsorted(at, until, side="right"))
     return frame.slice(first, max(behind - first, 0))
+
+
+def _of(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Return some columns; stages ask for each run, and a plan for each would take longer than its few rows."""
+    return pl.DataFrame([frame[c] for c in columns])
 
 
 def _not_passed(frame: pl.DataFrame, channel: dict[str, object]) -> pl.DataFrame:

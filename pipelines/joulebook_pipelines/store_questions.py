@@ -72,6 +72,11 @@ class Questions(ChannelReads):
             [host, list(scopes)],
         )
 
+    def passes_over(self, run_id: str, scope: str) -> bool:
+        """Return whether instruments of a run were not chosen because they cover less."""
+        query = "select distinct run_id, scope from instruments where not chosen and reason like 'covers %'"
+        return bool(self.once_by(query, run_id=run_id, scope=scope).height)
+
     def passed_over(self, run_id: str, scope: str, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
         """Return the power of instruments that were not chosen because they cover less, with ``adapter, coverage_ratio``."""
         return self.sql(

@@ -57,11 +57,13 @@ class Reads:
 
         def ask() -> tuple[pl.DataFrame, dict[tuple[object, ...], pl.DataFrame]]:
             whole = self.sql(query)
-            return whole.clear(), whole.partition_by(names, as_dict=True, maintain_order=True)
+            by = [n for n in names if n.startswith("by_")]
+            parts = whole.partition_by(names, as_dict=True, maintain_order=True)
+            return whole.clear().drop(by), {k: part.drop(by) for k, part in parts.items()} if by else parts
 
         nothing, parts = self._answers.of(query, ask, form=f"by {names}")
         found: pl.DataFrame = parts.get(tuple(key.values()), nothing)
-        return found.drop(n for n in names if n.startswith("by_"))
+        return found
 
     def table(self, name: str) -> pl.DataFrame:
         """Return a whole table, in the order of its key.

@@ -186,9 +186,11 @@ def _moved_j(power: pl.DataFrame, run: Run, row: dict[str, Any], half_s: float |
 
 def _about(channels: pl.DataFrame) -> str:
     """Return what the readings are from, e.g. ``meter-csv (meter.csv)``."""
-    sources = channels.select("adapter", "path").unique(maintain_order=True)
-    names = ", ".join(sources["path"].head(3)) + (" …" if sources.height > 3 else "")
-    return f"{', '.join(sources['adapter'].unique(maintain_order=True))} ({names})"
+    sources = list(
+        dict.fromkeys(zip(channels["adapter"], channels["path"], strict=True))
+    )  # few rows: faster than a frame
+    names = ", ".join(path for _, path in sources[:3]) + (" …" if len(sources) > 3 else "")
+    return f"{', '.join(dict.fromkeys(adapter for adapter, _ in sources))} ({names})"
 
 
 STAGE = Stage("energy", "integrating power", _work)

@@ -40,6 +40,8 @@ def seen(context: Context, run: Run, scope: str, *, margin: bool = False) -> tup
         Readings with a power, and a note where they are not those of the run's energy.
     """
     power = context.spoken(run, scope, margin=margin)
+    if not context.store.passes_over(run.run_id, scope):
+        return power, ()
     if moments(power) >= LEAST_READINGS and power["span_s"].null_count():
         return power, ()
     around = timedelta(seconds=MARGIN_S if margin else 0.0)
