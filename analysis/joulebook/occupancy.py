@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numba import njit
 
 from joulebook import totals
 from joulebook.phase_timeline import Floats, Timeline
-
-MEMORY_LAGS = 30.0
-"""A first-order sensor has forgotten what is so many time constants past [1]."""
+from joulebook.sensor_response import cumulated
 
 MAX_STEP_PERIODS = 3.0
 """A reading stands for at most so many median steps of its device [1]: longer steps are gaps."""
@@ -166,72 +163,7 @@ def share(line: Timeline, ends_s: Floats, *, window_s: float, lag_s: float = 0.0
     ndarray
         One row a window, one column a label; rows sum to 1. Time outside of the line counts as its first or last label.
     """
-    width = len(line.names)
     if len(ends_s) == 0:
-        return np.zeros((0, width))
-    ends = np.ascontiguousarray(ends_s)
-    # what is long past has no part in it: thirty time constants are below rounding
-    reach = ends[0] - window_s - MEMORY_LAGS * lag_s
-    first = max(int(np.searchsorted(line.breaks_s, reach, side="right")) - 1, 0)
-    first = min(first, len(line.label) - 1)
-    breaks, label = line.breaks_s[first:], line.label[first:]
-    out = _cumulated(breaks, label, width, ends, lag_s)
-    out -= _cumulated(breaks, label, width, ends - window_s, lag_s)
-    out /= window_s
-    shares: Floats = out
-    return shares
-
-
-def responded(line: Timeline, times_s: Floats, *, lag_s: float = 0.0) -> Floats:
-    """Return what a sensor's response to each label adds up to by given times: differences over a window are its share.
-
-    Parameters
-    ----------
-    line
-        Stretches.
-    times_s
-        Times [s] after the start, in any order.
-    lag_s
-        Time constant of the sensor [s].
-
-    Returns
-    -------
-    ndarray
-        One row a time, one column a label [s], less a constant.
-    """
-    order = np.argsort(times_s, kind="stable")
-    out = np.empty((len(times_s), len(line.names)))
-    out[order] = _cumulated(line.breaks_s, line.label, len(line.names), times_s[order], lag_s)
-    return out
-
-
-@njit(cache=True)
-def _cumulated(breaks: Any, label: Any, width: int, times: Any, lag: float) -> Any:
-    """Return per time and label the integral of a first-order sensor's response to that label."""
-    n = len(times)
-    out = np.empty((n, width))
-    c, f = np.zeros(width), np.zeros(width)
-    f[label[0]] = 1.0
-    i, last = 0, len(label) - 1
-    now = min(times[0], breaks[0])
-    c[label[0]] = now - breaks[0]
-    for j in range(n):
-        while True:
-            until = times[j] if i == last or times[j] < breaks[i + 1] else breaks[i + 1]
-            step = until - now
-            k = label[i]
-            c[k] += step
-            if lag > 0 and step > 0:
-                fade = np.exp(-step / lag)
-                for m in range(width):
-                    f[m] *= fade
-                f[k] += 1.0 - fade
-            now = until
-            if i < last and now >= breaks[i + 1] and times[j] >= breaks[i + 1]:
-                i += 1
-            else:
-                break
-        # the integral of a first-order response is that of its input less what is still stored
-        for m in range(width):
-            out[j, m] = c[m] - lag * f[m]
-    return out
+        return np.zeros((0, len(line.names)))
+    at_end, at_begin = cumulated(line, np.stack([ends_s, ends_s - window_s]), lag_s=lag_s)
+    return np.asarray((at_end - at_begin) / window_s)

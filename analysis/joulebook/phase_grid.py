@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numba import njit
 
-from joulebook import occupancy
 from joulebook.occupancy import Series
 from joulebook.phase_judge import Judge, floored
 from joulebook.phase_regression import RIDGE, Sensor
 from joulebook.phase_timeline import Floats, Ints, Timeline
+from joulebook.sensor_response import cumulated
 
 BLOCK_CELLS = 1e6
 """Numbers worked on at once [1]."""
@@ -53,7 +55,7 @@ def _device(line: Timeline, one: Series, slot: Ints, tried: tuple[Sequence[float
     windows, lag, shifts = tried
     back = np.array([0.0, *windows])
     times = one.t_s - shifts[:, None] - back[:, None, None]
-    sums = occupancy.responded(line, times.ravel(), lag_s=lag).reshape(*times.shape, -1)
+    sums = cumulated(line, times.reshape(-1, len(one.t_s)), lag_s=lag).reshape(*times.shape, -1)
     w = one.weight_s / one.weight_s.mean()
     starts, n = np.unique(slot, return_index=True, return_counts=True)[1:]
     out = np.empty((len(windows), len(shifts), len(n)))
@@ -68,10 +70,42 @@ def _device(line: Timeline, one: Series, slot: Ints, tried: tuple[Sequence[float
 
 def _errors(x: Floats, y: Floats, w: Floats) -> Floats:
     """Return what weighted least squares leaves; one row a sensor, one column a reading."""
-    xw = np.swapaxes(x * w[..., None], 1, 2)
-    gram, xy = xw @ x, xw @ y
+    gram, xy = _sums(x, y, w)
     size = np.einsum("skk->sk", gram)
     scale = np.sqrt(np.where(size > 1e-12, size, 1.0))
     normal = gram / scale[:, :, None] / scale[:, None] + RIDGE * np.eye(x.shape[2])
-    p = np.linalg.solve(normal, (xy / scale)[..., None]) / scale[..., None]
-    return np.asarray(y - (x @ p)[..., 0])
+    p = np.linalg.solve(normal, (xy / scale)[..., None])[..., 0] / scale
+    left: Floats = _left(x, y, p)
+    return left
+
+
+@njit(cache=True)
+def _sums(x: Any, y: Any, w: Any) -> Any:
+    """Return the weighted products of shares with each other and with readings; most shares are zero."""
+    sensors, n, width = x.shape
+    gram, xy = np.zeros((sensors, width, width)), np.zeros((sensors, width))
+    for s in range(sensors):
+        for j in range(n):
+            for a in range(width):
+                weighted = x[s, j, a] * w[s, j]
+                if weighted != 0.0:
+                    xy[s, a] += weighted * y[j]
+                    for b in range(a + 1):
+                        gram[s, a, b] += weighted * x[s, j, b]
+        for a in range(width):
+            for b in range(a):
+                gram[s, b, a] = gram[s, a, b]
+    return gram, xy
+
+
+@njit(cache=True)
+def _left(x: Any, y: Any, p: Any) -> Any:
+    sensors, n, width = x.shape
+    out = np.empty((sensors, n))
+    for s in range(sensors):
+        for j in range(n):
+            told = 0.0
+            for a in range(width):
+                told += x[s, j, a] * p[s, a]
+            out[s, j] = y[j] - told
+    return out
