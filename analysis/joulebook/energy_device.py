@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from joulebook import aliasing, bridges, load_edges, ranks, stats, step_sums, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
+from joulebook.wording import lasting
 
 Kind = Literal["instant", "mean", "hold"]
 
@@ -290,4 +291,4 @@ def _reason(result: DeviceEnergy, power_w: Floats, *, holes: int, open_s: float,
     if holes == 0:
         return ""
     where = "1 place" if holes == 1 else f"{holes} places"
-    return f"{open_s:.6g} s of {length_s:.6g} s not covered, in {where}; open time is in the interval, not in the value"
+    return f"{lasting(open_s)} of {lasting(length_s)} not covered, in {where}; open time is in the interval, not in the value"

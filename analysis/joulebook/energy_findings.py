@@ -9,7 +9,7 @@ import numpy as np
 from joulebook import bridges
 from joulebook.energy_device import DeviceEnergy
 from joulebook.findings import Finding, Severity
-from joulebook.wording import counted
+from joulebook.wording import counted, lasting
 
 FULL_COVERAGE = 0.99
 """Below this covered share a total is called partial; published benchmark rules allow no more to be missing."""
@@ -71,9 +71,11 @@ def _gaps(d: DeviceEnergy, start_utc: datetime, length_s: float) -> list[Finding
     seconds = (d.hole_end_s - d.hole_start_s)[inner]
     longest = int(np.argmax(seconds))
     place = _text(start_utc, float(d.hole_start_s[inner][longest]))
-    many = "A gap" if seconds.size == 1 else f"{seconds.size} gaps, {seconds.sum():.6g} s together; the longest,"
+    many = (
+        "A gap" if seconds.size == 1 else f"{seconds.size} gaps, {lasting(float(seconds.sum()))} together; the longest,"
+    )
     message = (
-        f"{many} of {seconds[longest]:.6g} s from {place} is not bridged: its energy is not in the value and "
+        f"{many} of {lasting(float(seconds[longest]))} from {place} is not bridged: its energy is not in the value and "
         f"widens the interval upwards by its length times {d.peak_w or 0:.4g} W, the highest power seen. Find out "
         "what stopped the log there."
     )
@@ -95,7 +97,7 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
     tolerance_s = max(bridges.STAMP_TOLERANCE_S, d.period_s or SHORT_RATIO * length_s)
     if covered_from > tolerance_s and d.first_s > 0:
         place = _text(start_utc, d.first_s)
-        message = f"The log starts {covered_from:.6g} s after the window, at {place}; the time before is open. Start it earlier."
+        message = f"The log starts {lasting(covered_from)} after the window begins, at {place}; the time before is open. Start it earlier."
         found.append(Finding("log-starts-late", Severity.WARNING, d.device, message, {"seconds": covered_from}))
     short = length_s - covered_to
     if short <= tolerance_s or d.last_s >= length_s:
@@ -105,11 +107,13 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
     if latest_s - d.last_s > bridges.limit_s(d.period_s):
         message = (
             f"{d.device} has no reading after {last} while other devices go on: it was lost. "
-            f"Its last {short:.6g} s are open and the total there is that of the others."
+            f"Its last {lasting(short)} are open and the total there is that of the others."
         )
         found.append(Finding("device-lost", Severity.WARNING, d.device, message, evidence))
     else:
-        message = f"The log ends at {last}, {short:.6g} s before the window; the time after is open. Stop it later."
+        message = (
+            f"The log ends at {last}, {lasting(short)} before the window ends; the time after is open. Stop it later."
+        )
         found.append(Finding("log-ends-early", Severity.WARNING, d.device, message, evidence))
     return found
 

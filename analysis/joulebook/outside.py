@@ -5,12 +5,16 @@ from __future__ import annotations
 import polars as pl
 
 from joulebook.findings import Finding, Severity
+from joulebook.wording import lasting
 
 ZONE_STEP_S = 900.0
 """Zones differ by quarters of an hour."""
 
 ZONE_SLACK_S = 120.0
 """A log and a run seldom begin in the same minute; so near to a whole hour a zone is likely."""
+
+NEAREST_ZONE_S = 1800.0
+"""Zones in which one person works differ by more: a quarter of an hour is how long a run before this one took."""
 
 FARTHEST_ZONE_S = 14 * 3600.0
 
@@ -74,14 +78,15 @@ def _finding(row: dict[str, object], *, code: str = "source-outside-runs", holds
     away_s, begin_s = float(str(row["away_s"])), float(str(row["begin_s"]))
     off_s = round(begin_s / ZONE_STEP_S) * ZONE_STEP_S
     zone = ""
-    if off_s and abs(begin_s - off_s) <= ZONE_SLACK_S and abs(off_s) <= FARTHEST_ZONE_S:
+    if abs(begin_s - off_s) <= ZONE_SLACK_S and NEAREST_ZONE_S <= abs(off_s) <= FARTHEST_ZONE_S:
+        side_of = "before" if off_s < 0 else "after"
         zone = (
-            f" It begins {off_s / 3600:+g} h from the run to within two minutes: is its timezone right, and that of the run? Correct "
-            "timezone or utc_offset_s of this [[source]]."
+            f" It begins {abs(off_s) / 3600:g} h {side_of} the run, to within two minutes: is its timezone right, and that of the run? "
+            "Correct timezone or utc_offset_s of this [[source]]."
         )
     return Finding(
         code, Severity.WARNING if zone or holds == "no phase" else Severity.NOTE, str(row["path"]),
-        f"{row['path']} holds {holds} within any run: it ends or begins {away_s:.6g} s {side} the nearest, {row['run_id']}, so it is in "
+        f"{row['path']} holds {holds} within any run: it ends or begins {lasting(away_s)} {side} the nearest, {row['run_id']}, so it is in "
         f"the energy of none.{zone or ' Check its clock and zone, and the times of the runs.'}",
         {"away_s": away_s, "run_id": row["run_id"]},
     )  # fmt: skip

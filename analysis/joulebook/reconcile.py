@@ -20,7 +20,7 @@ ERROR_RATIO = 3.0
 PLAUSIBLE_REST = (0.02, 0.60)
 """Share of a node outside of boards, packages and memory: fans, losses, disks; 20-30 % is usual for dense nodes."""
 
-ROUNDING = 1e-6
+ROUNDING = 1e-3
 """Share of the whole by which parts may exceed it through the digits that a tracker writes."""
 
 WHOLES = ("components", "dc", "node", "rack", "facility")

@@ -16,6 +16,7 @@ from joulebook import levels, segment_log, serial, states, totals, trust, warmup
 from joulebook.findings import Finding, Severity
 from joulebook.schema import TABLES
 from joulebook.segment_log import Log
+from joulebook.wording import counted
 
 MIN_STABLE_S: Final = 60.0
 """Shortest stable segment [s]."""
@@ -89,7 +90,7 @@ def _work(log: Log, first: int, end: int, limits: tuple[float, float]) -> Iterat
     """Yield warm-up, stable and transient pieces of one job."""
     mine = log.counted(first, end, states.BUSY)
     if mine.watts.size < 3:
-        yield _Piece("transient", first, end, f"only {mine.watts.size} usable readings")
+        yield _Piece("transient", first, end, f"has only {counted(mine.watts.size, 'usable reading')}")
         return
     stamps = log.stamps[first:end] if mine.at is None else log.stamps.gather(mine.at)
     start = warmup.along(stamps, mine.watts, interval=False)
@@ -120,7 +121,7 @@ def _pieces(log: Log, limits: tuple[float, float]) -> list[_Piece]:
         out.extend(_work(log, first, end, limits))
     begins, stops = trust.runs(~log.usable)
     long = stops - begins >= trust.STUCK_READINGS
-    reason = "readings that repeat one value or are zero"
+    reason = "repeats one value, or is zero"
     out.extend(_Piece("transient", int(a), int(b), reason) for a, b in zip(begins[long], stops[long], strict=True))
     return sorted((p for p in out if p.end > p.first), key=lambda p: (p.first, -p.end))
 
@@ -227,7 +228,7 @@ def unsteady(frame: pl.DataFrame) -> str:
     if others.is_empty():
         return "there is no work in the log"
     reason = others["reason"][0].partition("; ")[0]
-    return reason if others.height == 1 else f"of {others.height} stretches the longest {reason}"
+    return reason if others.height == 1 else f"{reason} (the longest of {others.height} stretches)"
 
 
 def _frame(rows: list[dict[str, float | int | str | datetime | None]], power: pl.DataFrame) -> pl.DataFrame:

@@ -14,6 +14,7 @@ from joulebook import stall_edges, totals
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.phase_timeline import Floats
 from joulebook.stall_levels import MIN_EVENTS, levels, regular
+from joulebook.wording import lasting
 
 MIN_SEPARATION = 3.0
 """Distance of two levels over their pooled standard deviation that makes them two [1]."""
@@ -273,7 +274,7 @@ def _priced(frame: pl.DataFrame, busy_w: float, *, idle_w: float | None, n: int,
     if count >= MIN_EVENTS and period.value is not None:
         found = (Finding(
             "periodic-stalls", Severity.WARNING, "stalls",
-            f"Power falls to {level:.0f} W for {seconds / count:.3g} s every {period.value:.3g} s: look for a data "
+            f"Power falls to {level:.0f} W for {lasting(seconds / count)} every {lasting(period.value)}: look for a data "
             "loader that starves, or for checkpoints and evaluation at that interval.",
             {"period_s": period.value, "stalls": count, "stall_w": level, "busy_w": busy_w},
         ),)  # fmt: skip

@@ -98,8 +98,8 @@ def _findings(device: str, watts: Array, resolution_w: float, plain: float) -> l
     elif resolution_w > COARSE_STEP_SD * plain * mean:
         error = resolution_w / math.sqrt(12.0)
         text = (
-            f"The sensor moves in steps of {resolution_w:.6g} W, so a reading is good to ±{error:.2f} W; "
-            f"mean {mean:.2f} W, variation {plain:.3f} are no finer than that."
+            f"The sensor moves in steps of {resolution_w:.6g} W, so a reading is good to ±{error:.3g} W; "
+            f"mean {mean:.4g} W and variation {plain:.2g} are no finer than that."
         )
         evidence = {"resolution_w": resolution_w, "resolution_error_w": error, "mean_w": mean, "cv_ratio": plain}
         found.append(Finding("coarse-sensor", Severity.NOTE, device, text, evidence))

@@ -9,7 +9,7 @@ import polars as pl
 
 from joulebook import energy, occupancy, totals
 from joulebook.findings import Estimate, Finding, Severity
-from joulebook.wording import counted
+from joulebook.wording import counted, lasting
 
 UNUSED_UTILIZATION = 0.05
 """Below this utilisation a device does nothing [1]."""
@@ -282,7 +282,7 @@ def _integrated(power: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
         found = energy.integrate(near, start_utc=start, end_utc=end)
         total, covered = found.total, float(found.frame["coverage_ratio"][0] or 0.0)
         if total.value is not None and covered < LEAST_COVERED:
-            length = f"{covered:.2g} of the {(end - start).total_seconds():.6g} s between the runs"
+            length = f"{covered:.2g} of the {lasting((end - start).total_seconds())} between the runs"
             total = Estimate.refused(f"the log covers {length}; what was drawn in the rest is not known")
         told.append((total.value, total.lo, total.hi, total.reason))
     schema = {"energy_j": pl.Float64, "lo": pl.Float64, "hi": pl.Float64, "reason": pl.String}

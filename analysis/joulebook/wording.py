@@ -19,3 +19,17 @@ def counted(n: int, noun: str) -> str:
     ('1 place', '3 places')
     """
     return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def lasting(seconds: float) -> str:
+    """Return a length of time in the unit in which people think of it.
+
+    Examples
+    --------
+    >>> lasting(0.0384), lasting(217.452), lasting(28998.0), lasting(9.21874e7)
+    ('0.0384 s', '217.5 s', '8.05 h', '1067 days')
+    """
+    for limit, unit_s, unit in ((1e3, 1.0, "s"), (7200.0, 60.0, "min"), (172_800.0, 3600.0, "h")):
+        if abs(seconds) < limit:
+            return f"{seconds / unit_s:.{4 if unit == 's' else 3}g} {unit}"
+    return f"{seconds / 86_400.0:.{1 if abs(seconds) < 864_000.0 else 0}f} days"

@@ -36,13 +36,13 @@ def found(begins_s: float, *, length_s: float = 300.0, scope: str = "node", host
 
 def test_a_log_of_another_zone_is_told_with_its_hours() -> None:
     (message,) = found(-3600.0)
-    assert "3300 s before the nearest, r" in message
+    assert "55 min before the nearest, r" in message
     assert "-1 h" in message and "timezone" in message
 
 
 def test_a_log_of_another_day_is_no_matter_of_a_zone() -> None:
     (message,) = found(-100_000.0)
-    assert "timezone" not in message and "99700 s before" in message
+    assert "timezone" not in message and "27.7 h before" in message
 
 
 @pytest.mark.parametrize("begins_s", [-200.0, 0.0, 599.0])
@@ -53,3 +53,9 @@ def test_a_log_that_reaches_into_a_run_is_not_told(begins_s: float) -> None:
 def test_logs_without_power_or_of_other_hosts_are_not_told() -> None:
     assert found(-3600.0, scope="part") == []
     assert found(-3600.0, host="other") == []
+
+
+def test_a_run_a_quarter_of_an_hour_before_is_no_matter_of_a_zone() -> None:
+    """A ranging run comes just before the run that counts: quarters of an hour are no zones of one place."""
+    (message,) = found(-900.0)
+    assert "timezone" not in message

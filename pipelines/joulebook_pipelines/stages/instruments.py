@@ -6,6 +6,7 @@ import polars as pl
 
 from joulebook import instrument_parts, instruments, schema
 from joulebook.findings import Finding, Severity
+from joulebook.wording import lasting
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.stages.context import Context, Run, Stage
 from joulebook_pipelines.stages.instrument_facts import InstrumentFacts
@@ -113,7 +114,7 @@ def _nothing_found(context: Context, run: Run) -> list[Finding]:
     return [Finding(
         "no-readings-in-run", Severity.ERROR, run.run_id,
         f"No reading falls into the run ({run.start_utc:%Y-%m-%d %H:%M:%S} to {run.end_utc:%H:%M:%S} UTC); the nearest readings are "
-        f"{abs(nearest_s):.0f} s {'after' if nearest_s > 0 else 'before'} it.{hours if abs(nearest_s) >= LEAST_ZONE_S else near}",
+        f"{lasting(abs(nearest_s))} {'after' if nearest_s > 0 else 'before'} it.{hours if abs(nearest_s) >= LEAST_ZONE_S else near}",
         {"distance_s": nearest_s},
     )]  # fmt: skip
 
