@@ -37,7 +37,7 @@ def found(begins_s: float, *, length_s: float = 300.0, scope: str = "node", host
 def test_a_log_of_another_zone_is_told_with_its_hours() -> None:
     (message,) = found(-3600.0)
     assert "55 min before the nearest, r" in message
-    assert "-1 h" in message and "timezone" in message
+    assert "1 h before the run" in message and "timezone" in message
 
 
 def test_a_log_of_another_day_is_no_matter_of_a_zone() -> None:
