@@ -11,7 +11,7 @@ import pytest
 
 from joulebook_pipelines import ingest, recognise
 from joulebook_pipelines.logs import local_time, stamps, text
-from joulebook_pipelines.logs.contract import LogRefusedError, Options
+from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError, Options
 from joulebook_pipelines.store import Store, open_store
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "meter-csv"
@@ -86,11 +86,13 @@ def test_columns_make_any_table_readable() -> None:
 
 def test_fixed_offset_in_place_of_a_zone() -> None:
     form = stamps.detect(["2026-04-05 09:00:00"])
-    clock = local_time.localiser(form, Options(utc_offset_s=19_800.0), "log.csv", 2, "2026-04-05 09:00:00")
+    log = Log(Path("log.csv"), Head("log.csv", "", "utf-8", True))
+    ahead = replace(log, options=Options(utc_offset_s=19_800.0))
+    clock = local_time.localiser(ahead, form, 2, "2026-04-05 09:00:00")
     naive = pl.Series(["2026-04-05 09:00:00"]).str.to_datetime(time_unit="us")
     assert str(clock.to_utc(naive)[0]) == "2026-04-05 03:30:00+00:00"
     with pytest.raises(LogRefusedError, match=r"log\.csv:2: .*timezone"):
-        local_time.localiser(form, Options(), "log.csv", 2, "2026-04-05 09:00:00")
+        local_time.localiser(log, form, 2, "2026-04-05 09:00:00")
 
 
 def test_a_large_file_is_decided_by_all_of_it(tmp_path: Path, store: Store) -> None:

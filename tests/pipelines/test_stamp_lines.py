@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from joulebook_pipelines.logs import stamp_lines
-from joulebook_pipelines.logs.contract import LogRefusedError, Options
+from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError, Options
 
 NEVER = re.compile(r"(?!)")
 TEN = datetime(2026, 3, 2, 10, tzinfo=UTC)
 
 
+def log_of(*lines: str, options: Options | None = None) -> Log:
+    return Log(Path("log.txt"), Head("log.txt", "\n".join(lines), "utf-8", True), options or Options())
+
+
 def read(line: str, options: Options | None = None) -> tuple[datetime | None, str]:
-    found = stamp_lines.find([line], options or Options(), "log.txt", NEVER)
+    found = stamp_lines.find(log_of(line, options=options), NEVER)
     assert found is not None, line
     stamp, rest, _ = found.split(pl.col("text"))
     frame = pl.DataFrame({"text": [line]}).with_columns(stamp=stamp, rest=rest)
@@ -53,11 +58,11 @@ def test_noon_and_midnight() -> None:
 
 def test_no_stamp_is_found_where_there_is_none() -> None:
     lines = ["PS1 Input Power | 158 Watts | ok", "Sampling period: 00000001 Seconds.", "Get SDR 0042 command failed"]
-    assert stamp_lines.find(lines, Options(), "log.txt", NEVER) is None
+    assert stamp_lines.find(log_of(*lines), NEVER) is None
 
 
 def test_a_broken_stamp_is_no_reading_of_the_time_before() -> None:
-    found = stamp_lines.find(["### 2026-03-02T10:00:00Z"], Options(), "log.txt", NEVER)
+    found = stamp_lines.find(log_of("### 2026-03-02T10:00:00Z"), NEVER)
     assert found is not None
     stamp, _, meant = found.split(pl.col("text"))
     frame = pl.DataFrame({"text": ["### 2026-03-02T10:0x:00Z", "# a comment"]}).select(stamp=stamp, meant=meant)

@@ -29,8 +29,8 @@ def _parse(log: Log) -> Iterator[Part]:
     samples = [m[1] for line in whole if (m := _START.match(line))]
     if not samples:
         raise LogRefusedError(f'{log.name}: no line begins {{"date": "…", "metrics": {{')
-    form = local_time.form(samples[:200], log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, 1, samples[0])
+    form = local_time.form(log, samples[:200])
+    clock = local_time.localiser(log, form, 1, samples[0])
     yield Part(channels=tuple(_PLACES.values()))
     last_us: int | None = None
     for block in log.blocks():

@@ -67,8 +67,8 @@ def _parse(log: Log) -> Iterator[Part]:
 def _ends(log: Log, epochs: list[_Epoch]) -> list[object]:
     """Return when each epoch was told."""
     texts = [e.stamp for e in epochs]
-    form = local_time.form(texts, log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, 1, texts[0])
+    form = local_time.form(log, texts)
+    clock = local_time.localiser(log, form, 1, texts[0])
     naive = pl.DataFrame({"t": texts}).select(stamps.parse(pl.col("t"), form).alias("ts_utc")).to_series()
     return clock.to_utc(naive).to_list()
 

@@ -89,9 +89,9 @@ def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.D
     samples = [s for s in rows.frame["timestamp"].drop_nulls().to_list() if len(s.strip()) > 9]
     if not samples:
         raise LogRefusedError(f"{log.name}: has a header but no row with a time stamp: no run was written")
-    form = local_time.form(samples[:200], log.options, log.name)
+    form = local_time.form(log, samples[:200])
     first = rows.frame.filter(pl.col("timestamp") == samples[0]).row(0, named=True)
-    clock = local_time.localiser(form, log.options, log.name, first["line"], samples[0])
+    clock = local_time.localiser(log, form, first["line"], samples[0])
     raw = rows.frame.with_columns(
         clock.utc(rows.frame, stamps.parse(pl.col("timestamp"), form)), device=pl.lit(None, pl.String)
     )

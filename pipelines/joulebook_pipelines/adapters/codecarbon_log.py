@@ -45,8 +45,8 @@ def _clock(log: Log, dated: list[str]) -> Callable[[pl.Series], pl.Series]:
         if first is None:
             raise LogRefusedError(f"{log.name}: holds no line of CodeCarbon's tracker")
         return relative.OfDay(log, log.head.text[: first.start()].count("\n") + 1, first[1]).utc
-    form = local_time.form(dated, log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, 1, dated[0])
+    form = local_time.form(log, dated)
+    clock = local_time.localiser(log, form, 1, dated[0])
     return lambda text: clock.to_utc(
         text.to_frame("t").select(stamps.parse(pl.col("t"), form).alias("ts_utc")).to_series()
     )

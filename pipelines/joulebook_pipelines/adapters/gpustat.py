@@ -33,7 +33,7 @@ def _parse(log: Log) -> Iterator[Part]:
     first = re.search(_STAMP, log.head.text, re.MULTILINE)
     if first is None:
         raise LogRefusedError(f"{log.name}: no line begins with a host and a time, as gpustat prints before its cards")
-    clock = local_time.localiser(stamps.StampForm("printed", aware=False), log.options, log.name, 1, first[1])
+    clock = local_time.localiser(log, stamps.StampForm("printed", aware=False), 1, first[1])
     told: set[str] = set()
     mark: str | None = None
     for block in log.blocks():

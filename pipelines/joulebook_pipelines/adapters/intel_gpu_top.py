@@ -75,7 +75,7 @@ def _utc(log: Log, spans: list[float | None]) -> tuple[pl.Series, tuple[Finding,
     if log.options.date is None:
         return naive.dt.replace_time_zone("UTC"), (relative.unknown_start(log),)
     form = stamps.StampForm("%Y-%m-%d", aware=False)
-    return local_time.localiser(form, log.options, log.name, 1, log.options.date).to_utc(naive), ()
+    return local_time.localiser(log, form, 1, log.options.date).to_utc(naive), ()
 
 
 def _rows(found: json_objects.Found) -> tuple[list[tuple[int, int, str, str, str, str]], tuple[Channel, ...]]:

@@ -69,7 +69,7 @@ def _parse(log: Log) -> Iterator[Part]:
     chips = _chips(log.head)
     if not chips:
         raise LogRefusedError(f"{log.name}: no line names a chip as sensors prints it (amdgpu-pci-0300)")
-    clock = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(_CHIP))
+    clock = stamp_lines.find(log, re.compile(_CHIP))
     rounds = _Rounds(
         clock or untimed.of_dumps(log, max(chips.count(c) for c in chips), _CURE),
         list(dict.fromkeys(chips)),

@@ -185,8 +185,8 @@ def _parse(log: Log) -> Iterator[Part]:
     samples = [r[layout.names.index(layout.time)] for r in sample]
     if not samples:
         raise LogRefusedError(f"{log.name}: has a header but no line with a time stamp: nothing was measured")
-    form = local_time.form([s.strip().strip('"') for s in samples], log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, first + 1, samples[0])
+    form = local_time.form(log, [s.strip().strip('"') for s in samples])
+    clock = local_time.localiser(log, form, first + 1, samples[0])
     reader = _made(log, layout, sample, form, clock)
     doubts = (
         *nvidia_doubts.about(log, reader.layout, header_at),

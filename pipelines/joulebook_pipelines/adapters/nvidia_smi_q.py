@@ -130,8 +130,8 @@ def _parse(log: Log) -> Iterator[Part]:
             if samples:
                 break
     smi_report.refuse_empty(log, [s for _, s in samples])
-    form = local_time.form([s for _, s in samples[:50]], log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, *samples[0])
+    form = local_time.form(log, [s for _, s in samples[:50]])
+    clock = local_time.localiser(log, form, *samples[0])
     reader = _Reader(log, form, clock)
     for block in log.blocks():
         yield reader.read(block)

@@ -119,8 +119,8 @@ def _parse(log: Log) -> Iterator[Part]:
             f"{log.name}: its tables stand under no time, and without times there is no energy; log again with "
             "nvidia-smi --query-gpu=timestamp,index,power.draw --format=csv -l 1"
         )
-    form = local_time.form([s for _, s in samples[:50]], log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, *samples[0])
+    form = local_time.form(log, [s for _, s in samples[:50]])
+    clock = local_time.localiser(log, form, *samples[0])
     version = next((m[1] for line in log.head.lines if (m := _TITLE.match(line))), "")
     yield Part(tool_version=version, findings=(Finding(
         "whole-watts", Severity.NOTE, log.name,

@@ -153,8 +153,8 @@ class _Reader:
 def _parse(log: Log) -> Iterator[Part]:
     samples = [(log.head.text.count("\n", 0, m.start()) + 1, m[1]) for m in _STAMP.finditer(log.head.text)]
     smi_report.refuse_empty(log, [s for _, s in samples])
-    form = local_time.form([s for _, s in samples[:50]], log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, *samples[0])
+    form = local_time.form(log, [s for _, s in samples[:50]])
+    clock = local_time.localiser(log, form, *samples[0])
     reader = _Reader(log, form, clock, smi_report.Cards(log))
     rest, rest_line = "", 1
     for block in log.blocks():

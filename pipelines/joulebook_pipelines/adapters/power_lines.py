@@ -56,11 +56,11 @@ def _parse(log: Log) -> Iterator[Part]:
     of_day = relative.OfDay(log, 1, samples[0]) if kind == "of-day" else None
     clock, form = local_time.Localiser(None), None
     if kind in {"iso", "slashed"}:
-        form = local_time.form(samples, log.options, log.name)
-        clock = local_time.localiser(form, log.options, log.name, 1, samples[0])
+        form = local_time.form(log, samples)
+        clock = local_time.localiser(log, form, 1, samples[0])
     elif kind == "printed":
         aware = all(re.search(r"\b(?:UTC|GMT)\b", s) for s in samples)
-        clock = local_time.localiser(stamps.StampForm("printed", aware=aware), log.options, log.name, 1, samples[0])
+        clock = local_time.localiser(log, stamps.StampForm("printed", aware=aware), 1, samples[0])
     told: set[str] = set()
     for block in log.blocks():
         raw, rejects = _rows(block, pattern, log)

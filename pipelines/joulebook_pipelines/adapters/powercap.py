@@ -75,7 +75,7 @@ def _parse(log: Log) -> Iterator[Part]:
     sample = rows.first(log, len(found.headers), found.separator, first_row)
     if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
-    form = local_time.form(_alike([r[0] for r in sample if r[0]][:200]), log.options, log.name)
+    form = local_time.form(log, _alike([r[0] for r in sample if r[0]][:200]))
     unit = re.search(r"_(ns|us|ms)$", found.headers[0].lower())
     if unit and form.pattern == "relative":
         form = stamps.StampForm("relative", aware=True, unit_us={"ns": 1e-3, "us": 1.0, "ms": 1e3}[unit[1]])

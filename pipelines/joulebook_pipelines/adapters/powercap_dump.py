@@ -45,7 +45,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: no line holds a counter of powercap (…/intel-rapl:0/energy_uj:123)")
     said = {(m[1], m[2]): m[3] for line in log.head.lines if _NO_ENERGY.search(line) and (m := re.search(_PATH, line))}
     domains = {zone: _domain(zone, said) for zone in dict.fromkeys(zones)}
-    clock = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*/?\S*intel-rapl"))
+    clock = stamp_lines.find(log, re.compile(r"^\s*/?\S*intel-rapl"))
     dumps = _Dumps(clock or untimed.of_dumps(log, max(zones.count(z) for z in domains), _CURE), domains)
     for block in log.blocks():
         yield _read(block, dumps, log)

@@ -49,7 +49,7 @@ def _parse(log: Log) -> Iterator[Part]:
     sample = rows.first(log, len(names), ",", 2)
     if not sample:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
-    clock = local_time.localiser(_NAIVE, log.options, log.name, 2, sample[0][0])
+    clock = local_time.localiser(log, _NAIVE, 2, sample[0][0])
     groups, silent = _groups(log, headers, names, sample)
     span_s = _cycle_s(sample)
     sheet = wide.Sheet(names, ",", Field("c0", "Date", "ts_utc"), groups, _naive, clock, span_s=span_s)

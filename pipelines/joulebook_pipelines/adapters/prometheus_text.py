@@ -36,7 +36,7 @@ def _sniff(head: Head) -> bool:
 
 
 def _parse(log: Log) -> Iterator[Part]:
-    collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
+    collector = stamp_lines.find(log, _TOOL)
     frames, odd, count, mark = [], [table.no_rejects()], 0, None
     for block in log.blocks():
         count += block.count
@@ -90,7 +90,7 @@ def _utc(
     own = found["stamp"].drop_nulls()
     known = pl.Series("ts_utc", [None] * found.height, dtype=pl.Datetime("us", "UTC"))
     if len(own):
-        form = local_time.form(own.head(200).to_list(), log.options, log.name)
+        form = local_time.form(log, own.head(200).to_list())
         if form.pattern == "epoch":
             known = (
                 found.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc"))

@@ -58,7 +58,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(
             f"{log.name}: holds no value with a time, as promtool query range prints them (301.5 @[1772528400])"
         )
-    form = local_time.form(samples["stamp"].head(200).to_list(), log.options, log.name)
+    form = local_time.form(log, samples["stamp"].head(200).to_list())
     utc = samples.select(stamps.parse(pl.col("stamp"), form).alias("ts_utc")).to_series().dt.replace_time_zone("UTC")
     told = samples.with_columns(utc.alias("ts_utc"), raw="value").select(list(prometheus_series.SAMPLES))
     part = prometheus_series.readings(log, series, told)

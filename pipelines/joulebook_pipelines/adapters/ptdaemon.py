@@ -153,7 +153,7 @@ def _usual_line(log: Log) -> tuple[int, list[str]]:
 
 def _parse(log: Log) -> Iterator[Part]:
     at, words = _usual_line(log)
-    clock = local_time.localiser(_FORM, log.options, log.name, at, words[1])
+    clock = local_time.localiser(log, _FORM, at, words[1])
     names = tuple(f"c{i}" for i in range(len(words)))
     labels, fields, parts = _layout(words)
     mark = f"c{words.index('Mark') + 1}" if "Mark" in words[:-1] else None

@@ -12,7 +12,7 @@ import polars as pl
 from joulebook import rules
 from joulebook.findings import Finding
 from joulebook_pipelines.logs import bmc_doubts, cells, local_time, redfish_values, stamp_lines, stamps, table, untimed
-from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Options, Part
+from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.redfish_values import Value
 
 _KEYS = re.compile(
@@ -48,7 +48,7 @@ def _is_stamp(line: str) -> bool:
 
 def _parse(log: Log) -> Iterator[Part]:
     text = log.whole_text()
-    collector = stamp_lines.find(log.head.lines, log.options, log.name, _NOTHING)
+    collector = stamp_lines.find(log, _NOTHING)
     scanner = _Scanner(text, re.compile(collector.pattern) if collector else None)
     scanner.scan()
     rows = [(line, stamp, v) for line, stamp, document in scanner.documents for v in redfish_values.values(document)]
@@ -142,7 +142,7 @@ def _timed(
         return frame.with_columns(steps.at(frame["line"].rank("dense").cast(pl.Int64))), steps.findings
     utc = pl.lit(None, pl.Datetime("us", "UTC"))
     if not inside.is_empty():
-        form, clock = _form(log.options, log.name, inside)
+        form, clock = _form(log, inside)
         naive = frame.select(stamps.parse(pl.col("time"), form).alias("own")).to_series()
         frame = frame.with_columns(clock.to_utc(naive))
     else:
@@ -155,10 +155,10 @@ def _timed(
     return frame.with_columns(ts_utc=pl.when(pl.col("time").is_not_null()).then("own").otherwise("before")), ()
 
 
-def _form(options: Options, name: str, inside: pl.DataFrame) -> tuple[stamps.StampForm, local_time.Localiser]:
+def _form(log: Log, inside: pl.DataFrame) -> tuple[stamps.StampForm, local_time.Localiser]:
     samples = inside["time"].head(200).to_list()
-    form = local_time.form(samples, options, name)
-    return form, local_time.localiser(form, options, name, int(inside["line"][0]), samples[0])
+    form = local_time.form(log, samples)
+    return form, local_time.localiser(log, form, int(inside["line"][0]), samples[0])
 
 
 def _shown(raw: object) -> str:

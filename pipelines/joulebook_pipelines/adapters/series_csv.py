@@ -114,8 +114,8 @@ def _utc(log: Log, rows: pl.DataFrame) -> pl.Series:
     samples = [s for s in rows["stamp"].head(2_000).to_list() if any(ch.isdigit() for ch in s)]
     if not samples:
         raise LogRefusedError(f"{log.name}: no row has a time stamp: nothing was measured")
-    form = local_time.form(samples, log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, int(rows["line"][0]), samples[0])
+    form = local_time.form(log, samples)
+    clock = local_time.localiser(log, form, int(rows["line"][0]), samples[0])
     return clock.utc(rows, stamps.parse(pl.col("stamp"), form))
 
 

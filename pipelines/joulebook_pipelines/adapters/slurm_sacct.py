@@ -123,8 +123,8 @@ def _timed(log: Log, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFram
     samples = [t for t in jobs["Start"].to_list() if t and t[0].isdigit()]
     if not samples:
         raise LogRefusedError(f"{log.name}: no job has a start: nothing was measured")
-    form = local_time.form(samples[:200], log.options, log.name)
-    clock = local_time.localiser(form, log.options, log.name, int(jobs["line"][0]), samples[0])
+    form = local_time.form(log, samples[:200])
+    clock = local_time.localiser(log, form, int(jobs["line"][0]), samples[0])
     for title, name in (("Start", "start_utc"), ("End", "end_utc")):
         naive = jobs.select(stamps.parse(pl.col(title).fill_null(""), form).alias(name)).to_series()
         jobs = jobs.with_columns(clock.to_utc(naive))

@@ -123,9 +123,9 @@ def _parse(log: Log) -> Iterator[Part]:
     collector, steps, clock = None, None, local_time.Localiser(None)
     first = next(((n, m[1]) for n, line in enumerate(log.head.lines, 1) if (m := _OWN.match(line))), None)
     if first is not None:
-        clock = local_time.localiser(_FORM, log.options, log.name, *first)
+        clock = local_time.localiser(log, _FORM, *first)
     else:
-        collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*RAM "))
+        collector = stamp_lines.find(log, re.compile(r"^\s*RAM "))
         steps = untimed.Steps(log) if collector is None and log.options.distance_s is not None else None
         if collector is None and steps is None:
             raise LogRefusedError(

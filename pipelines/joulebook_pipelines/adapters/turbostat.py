@@ -63,7 +63,7 @@ def _parse(log: Log) -> Iterator[Part]:
     if headers is None:
         raise LogRefusedError(f"{log.name}: no header of turbostat with a column of watts")
     bare = _TIME not in headers and log.options.distance_s is None
-    collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL) if bare else None
+    collector = stamp_lines.find(log, _TOOL) if bare else None
     if bare and collector is None:
         raise LogRefusedError(
             f"{log.name}: has no column of the time; without times there is no energy. Log again with --enable {_TIME}; or add "

@@ -77,7 +77,7 @@ class Times:
         numbers = [s for s in samples if _NUMBER.fullmatch(s)]
         samples = numbers if len(numbers) * 2 > len(samples) else samples
         if not samples:
-            self.collector = stamp_lines.find(log.head.lines, log.options, log.name, _TOOL)
+            self.collector = stamp_lines.find(log, _TOOL)
             if self.collector is None and rounds:
                 self.steps = untimed.of_dumps(log, rounds, CURE)
             elif self.collector is None:
@@ -85,12 +85,12 @@ class Times:
                     f"{log.name}: its rounds carry no time, and without times there is no energy; {CURE}"
                 )
             return
-        self._form = local_time.form(samples, log.options, log.name)
+        self._form = local_time.form(log, samples)
         if self._form.pattern == "relative":
             raise LogRefusedError(
                 f"{log.name}:{line}: the times ({samples[0]!r}) count from an unknown start; log again with real ones"
             )
-        self._clock = local_time.localiser(self._form, log.options, log.name, line, samples[0])
+        self._clock = local_time.localiser(log, self._form, line, samples[0])
 
     def utc(self, texts: pl.Series) -> pl.Series:
         """Return UTC stamps of texts; null where one cannot be read."""

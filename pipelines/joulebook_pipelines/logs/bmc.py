@@ -83,7 +83,7 @@ def parse(log: Log, dialect: Dialect) -> Iterator[Part]:
 
 def _reader(log: Log, dialect: Dialect) -> _Reader:
     lines = log.head.lines
-    collector = stamp_lines.find(lines, log.options, log.name, dialect.own_stamp)
+    collector = stamp_lines.find(log, dialect.own_stamp)
     if collector is not None:
         return _Reader(log, dialect, collector, collector.clock)
     own = [(i, m[1].strip()) for i, line in enumerate(lines, 1) if (m := dialect.own_stamp.search(line))]
@@ -104,7 +104,7 @@ def _reader(log: Log, dialect: Dialect) -> _Reader:
             "tells a time; "
             f"{dialect.cure}"
         )
-    clock = local_time.localiser(form, log.options, log.name, *own[0])
+    clock = local_time.localiser(log, form, *own[0])
     return _Reader(log, dialect, None, clock)
 
 
@@ -116,7 +116,7 @@ def _numeric(log: Log, texts: pl.Series) -> stamps.StampForm:
     LogRefusedError
         Day and month cannot be told apart, or the form is not known.
     """
-    return local_time.form(stamp_spellings.plain(texts).to_list(), log.options, log.name)
+    return local_time.form(log, stamp_spellings.plain(texts).to_list())
 
 
 def _in_numbers(text: pl.Expr, *, form: stamps.StampForm) -> pl.Expr:

@@ -12,12 +12,12 @@ from zoneinfo import ZoneInfo
 import polars as pl
 
 from joulebook_pipelines.logs import stamps
-from joulebook_pipelines.logs.contract import LogRefusedError, Options
+from joulebook_pipelines.logs.contract import Log, LogRefusedError
 from joulebook_pipelines.logs.stamps import StampForm
 
 
-def form(samples: Sequence[str], options: Options, name: str) -> StampForm:
-    """Return the form of the stamps of a file, from some of them; ``name`` is the file, for the message.
+def form(log: Log, samples: Sequence[str]) -> StampForm:
+    """Return the form of the stamps of a file, from some of them.
 
     Raises
     ------
@@ -25,22 +25,22 @@ def form(samples: Sequence[str], options: Options, name: str) -> StampForm:
         Day and month cannot be told apart, or the stamps have no known form.
     """
     try:
-        return stamps.detect(samples, day_first=options.day_first)
+        return stamps.detect(samples, day_first=log.options.day_first)
     except stamps.StampError as error:
-        raise LogRefusedError(f"{name}: {error}") from None
+        raise LogRefusedError(f"{log.name}: {error}") from None
 
 
-def localiser(form: StampForm, options: Options, name: str, line: int, sample: str) -> Localiser:
+def localiser(log: Log, form: StampForm, line: int, sample: str) -> Localiser:
     """Return what turns the stamps of a file into UTC.
 
     Parameters
     ----------
+    log
+        The file; study.toml may say its zone, or its offset from UTC.
     form
         How the stamps are written.
-    options
-        What study.toml says of the file: its zone, or its offset from UTC.
-    name, line, sample
-        The file, the physical line of its first stamp, and that stamp, for the message.
+    line, sample
+        The physical line of the first stamp, and that stamp, for the message.
 
     Raises
     ------
@@ -49,12 +49,13 @@ def localiser(form: StampForm, options: Options, name: str, line: int, sample: s
     """
     if form.aware:
         return Localiser(None)
-    if options.timezone is None and options.utc_offset_s is None:
+    zone, offset_s = log.options.timezone, log.options.utc_offset_s
+    if zone is None and offset_s is None:
         raise LogRefusedError(
-            f'{name}:{line}: the stamps ({sample.strip()!r}) carry no zone; add timezone = "Area/City" to [study] or to this '
+            f'{log.name}:{line}: the stamps ({sample.strip()!r}) carry no zone; add timezone = "Area/City" to [study] or to this '
             "[[source]], or utc_offset_s"
         )
-    return Localiser(options.timezone, options.utc_offset_s)
+    return Localiser(zone, offset_s)
 
 
 class Localiser:

@@ -47,7 +47,8 @@ def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
     if left:
         found = replace(found, findings=(*found.findings, _untold(log, layout, found, left)))
     first = str(sample[layout.time[0]][0])
-    clock = local_time.localiser(found.form, replace(options, timezone=options.timezone or "UTC"), log.name, 1, first)
+    zoned = replace(log, options=replace(options, timezone=options.timezone or "UTC"))
+    clock = local_time.localiser(zoned, found.form, 1, first)
     return _with_spans(log, found, clock.to_utc(naive), naive, stamp_text(sample, layout))
 
 

@@ -140,4 +140,4 @@ def form_of(log: Log, like: list[str], *, clock_only: bool) -> stamps.StampForm:
                 f"first line to this [[source]]"
             )
         like = [f"{log.options.date} {t}" for t in like]
-    return local_time.form(like, log.options, log.name)
+    return local_time.form(log, like)

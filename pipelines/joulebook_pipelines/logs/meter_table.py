@@ -77,9 +77,11 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
         meter_stamps.refuse_durations(log, written, layout, like)
         seconds = replace(form, unit_us=_TIME_UNITS_US.get(layout.relative_unit, form.unit_us))
         form = meter_stamps.day_numbers(log, like) or seconds
-    options = meter_stamps.in_zone(log.options, layout.zone) if layout.zone and not form.aware else log.options
+    zoned = (
+        replace(log, options=meter_stamps.in_zone(log.options, layout.zone)) if layout.zone and not form.aware else log
+    )
     aware = replace(form, aware=form.pattern != "relative" or log.options.date is None) if form.aware else form
-    clock = local_time.localiser(aware, options, log.name, written.first_line, like[0])
+    clock = local_time.localiser(zoned, aware, written.first_line, like[0])
     found = Understood(
         written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form)
     )

@@ -273,11 +273,9 @@ def _timing(
         first, sample = next(
             ((n, line) for n, line in enumerate(log.head.lines, 1) if line.strip() and "#" not in line), (1, "")
         )
-        clock = local_time.localiser(
-            _COLUMN_STAMP, log.options, log.name, first, " ".join(sample.split()[: len(columns)])
-        )
+        clock = local_time.localiser(log, _COLUMN_STAMP, first, " ".join(sample.split()[: len(columns)]))
     else:
-        collector = stamp_lines.find(log.head.lines, log.options, log.name, re.compile(r"^\s*#(?!\d)|^\s*$"))
+        collector = stamp_lines.find(log, re.compile(r"^\s*#(?!\d)|^\s*$"))
         if collector is None and (log.options.distance_s is None or dialect.process):
             known = "" if dialect.process else "; or add period_s = (seconds from round to round) to this [[source]]"
             raise LogRefusedError(

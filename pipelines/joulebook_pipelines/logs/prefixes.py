@@ -173,7 +173,7 @@ def dated(log: Log) -> Iterator[Log]:
     LogRefusedError
         The stamps carry no zone and study.toml names none.
     """
-    found = stamp_lines.find(log.head.lines, log.options, log.name, _NO_TOOL)
+    found = stamp_lines.find(log, _NO_TOOL)
     if found is None:
         raise LogRefusedError(f"{log.name}: its rows have no time")
     last, titles = "", _titles(log.head)

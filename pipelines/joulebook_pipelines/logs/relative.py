@@ -60,13 +60,11 @@ def stamping(log: Log, form: StampForm, line: int, sample: str, *, start: dateti
         The stamps carry no zone and study.toml names none.
     """
     if form.pattern != "relative":
-        return Stamping(
-            lambda text: stamps.parse(text, form), local_time.localiser(form, log.options, log.name, line, sample)
-        )
+        return Stamping(lambda text: stamps.parse(text, form), local_time.localiser(log, form, line, sample))
     if start is None and log.options.date is None:
         return Stamping(lambda text: stamps.parse(text, form), Localiser(None), (unknown_start(log),))
     since = start or datetime.fromisoformat(str(log.options.date))
-    clock = local_time.localiser(replace(form, aware=False), log.options, log.name, line, f"{since} + {sample} s")
+    clock = local_time.localiser(log, replace(form, aware=False), line, f"{since} + {sample} s")
     return Stamping(lambda text: stamps.parse(text, form) + (since - _ZERO), clock)
 
 
@@ -114,7 +112,7 @@ class OfDay:
             )
         self._date = log.options.date
         form = StampForm("%Y-%m-%d %H:%M:%S%.f", aware=False)
-        self._clock = local_time.localiser(form, log.options, log.name, line, sample)
+        self._clock = local_time.localiser(log, form, line, sample)
         self._days = midnight.Days()
 
     def utc(self, text: pl.Series) -> pl.Series:

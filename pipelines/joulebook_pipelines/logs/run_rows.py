@@ -100,7 +100,7 @@ def _sound(frame: pl.DataFrame) -> pl.DataFrame:
 def _utc(log: Log, raw: pl.DataFrame, found: Columns, role: str) -> tuple[pl.Series, tuple[Finding, ...]]:
     column, at = f"c{found.roles[role]}", raw["line"]
     samples = [t for t in raw[column].head(200).to_list() if t]
-    form = local_time.form(samples, log.options, log.name)
+    form = local_time.form(log, samples)
     known = relative.stamping(log, form, int(at[0]), samples[0])
     naive = raw.select(known.naive(pl.col(column).fill_null("")).alias(role)).to_series()
     return known.clock.to_utc(naive), known.findings

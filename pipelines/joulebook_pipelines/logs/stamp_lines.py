@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 
 import polars as pl
 
 from joulebook_pipelines.logs import local_time, stamps
-from joulebook_pipelines.logs.contract import LogRefusedError, Options
+from joulebook_pipelines.logs.contract import Log, LogRefusedError
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 FORMS = {
@@ -104,15 +103,13 @@ def _in_year(texts: pl.Expr, began: date) -> pl.Expr:
     return whole.str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
 
 
-def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[str]) -> StampLines | None:
+def find(log: Log, ignore: re.Pattern[str]) -> StampLines | None:
     """Return how the collector stamps of a file are written, ``None`` where it has none.
 
     Parameters
     ----------
-    lines
-        The beginning of the file.
-    options, name
-        For stamps without a zone.
+    log
+        The file.
     ignore
         Lines of the tool itself that hold a time.
 
@@ -122,7 +119,7 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
         The stamps carry no zone and study.toml names none, or their form cannot be known.
     """
     found: dict[str, list[tuple[int, str]]] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(log.head.lines, 1):
         if ignore.search(line):
             continue
         for style, form in FORMS.items():
@@ -137,16 +134,16 @@ def find(lines: Sequence[str], options: Options, name: str, ignore: re.Pattern[s
     texts = [t for _, t in found[style][:200]]
     began = None
     if style == "ts":
-        if options.date is None:
+        if log.options.date is None:
             raise LogRefusedError(
-                f"{name}:{first}: the stamps ({sample!r}) have no year; add date = 2026-03-02 (the day of its first line) to this "
+                f"{log.name}:{first}: the stamps ({sample!r}) have no year; add date = 2026-03-02 (the day of its first line) to this "
                 "[[source]]"
             )
-        began, form_ = date.fromisoformat(options.date), stamps.StampForm("ts", aware=False)
+        began, form_ = date.fromisoformat(log.options.date), stamps.StampForm("ts", aware=False)
     elif style == "date":
         zones = {m[1] for t in texts if (m := re.search(r":\d\d(?:\s+[AP]M)?\s+([A-Z]{1,5})(?:\s|$)", t))}
         form_ = stamps.StampForm("date", aware=bool(zones) and zones <= _UTC_NAMES)
     else:
-        form_ = local_time.form([re.sub(_UTC_TAIL, "Z", t) for t in texts], options, name)
-    clock = local_time.localiser(form_, options, name, first, sample)
+        form_ = local_time.form(log, [re.sub(_UTC_TAIL, "Z", t) for t in texts])
+    clock = local_time.localiser(log, form_, first, sample)
     return StampLines(f"{LEAD}({_POLARS[style]}){TAIL}", style, form_, clock, began)

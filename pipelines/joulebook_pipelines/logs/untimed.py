@@ -21,7 +21,7 @@ def _start(log: Log) -> tuple[datetime, Localiser]:
     if date is None:
         return _ZERO, Localiser(None)
     form = StampForm("%Y-%m-%d", aware=False)
-    return datetime.fromisoformat(date), local_time.localiser(form, log.options, log.name, 1, date)
+    return datetime.fromisoformat(date), local_time.localiser(log, form, 1, date)
 
 
 class Steps:

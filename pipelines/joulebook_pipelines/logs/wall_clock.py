@@ -25,7 +25,7 @@ def form(log: Log, samples: Sequence[str]) -> stamps.StampForm:
     """
     numbers = [s for s in samples if _NUMBER.match(s.strip())]
     # One damaged stamp among numbers must not hide what the others are.
-    found = local_time.form(numbers if 2 * len(numbers) > len(samples) else samples, log.options, log.name)
+    found = local_time.form(log, numbers if 2 * len(numbers) > len(samples) else samples)
     if found.pattern == "relative":
         raise LogRefusedError(
             f"{log.name}: the times ({samples[0]!r}) are seconds since an unknown start; log wall-clock time, or Unix time"
