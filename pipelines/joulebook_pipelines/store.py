@@ -113,7 +113,7 @@ class Store(Questions):
     @contextmanager
     def appending(self) -> Iterator[None]:
         """Write row after row, by one thread: several each begin row groups of their own, at twice the cost and size."""
-        threads = self.sql("select current_setting('threads') as n")["n"][0]
+        threads = self.once("select current_setting('threads') as n")["n"][0]
         self._con.execute("set threads = 1")
         try:
             yield
@@ -184,9 +184,8 @@ class Store(Questions):
             {"key": list(settings), "value": [json.dumps(v) for v in settings.values()]},
             schema=schema.table("study").schema,
         )
-        if told.join(self.table("study"), on=["key", "value"], how="anti").height:
-            self._write("study", "delete from study where key in (select unnest(?))", [list(settings)])
-            self.insert("study", told)
+        self._write("study", "delete from study where key in (select unnest(?))", [list(settings)])
+        self.insert("study", told)
 
     def forget_source(self, source_id: int) -> None:
         """Delete a source and all that came from it."""

@@ -23,6 +23,8 @@ _RATE = r"^lr-[\w.-]+/group0$|^optim/(?:learning_rate_group0|LR \(group 0\))$"
 
 
 def _sniff(head: Head) -> bool:
+    if not re.search(r"\[(?:batch|step)=", head.text):
+        return False
     return any(re.match(_BATCH, line) for line in head.lines) and any(re.search(_VALUE, line) for line in head.lines)
 
 

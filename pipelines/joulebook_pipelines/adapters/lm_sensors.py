@@ -54,7 +54,7 @@ class _Rounds:
 
 
 def _chips(head: Head) -> list[str]:
-    behind = (re.sub(r"^.*?\s(?=\S+$)", "", line) for line in head.lines)
+    behind = (re.sub(r"^.*?\s(?=\S+$)", "", line) for line in head.lines if "-" in line)
     return [m[1] for line in behind if (m := re.match(_CHIP, line))]
 
 

@@ -18,9 +18,9 @@ _VALUE = r"^\s*(\S+)\s+@\[(-?\d+(?:\.\d+)?)\]\s*$"
 
 
 def _sniff(head: Head) -> bool:
-    lines = pl.DataFrame({"raw": [line for line in head.lines[:60] if line.strip()]})
-    if lines.is_empty():
+    if "@[" not in head.text:
         return False
+    lines = pl.DataFrame({"raw": [line for line in head.lines[:60] if line.strip()]})
     parts = _parts(lines)
     named = parts.filter(pl.col("series") & (pl.col("name").is_not_null() | pl.col("labels").is_not_null()))
     values = parts.filter(pl.col("value").is_not_null())
