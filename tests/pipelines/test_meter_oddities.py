@@ -259,3 +259,19 @@ def test_two_logs_in_one_file_are_told(store: Store, tmp_path: Path, other: int,
     (outcome,) = ingest.ingest((ingest.SourceFile(path, path.name, "meter", options=BERLIN),), store)
     (found,) = (f.message for f in outcome.findings if f.code == "duplicate-readings")
     assert ("of two machines" in found) == told
+
+
+def test_a_register_of_coarse_steps_is_one_in_the_hour_that_comes_twice_as_well(store: Store, tmp_path: Path) -> None:
+    # Two hours from 02:00:01 summer time, every 2 s: odd seconds first, the even ones between them an hour later.
+    rows = []
+    for i in range(3599):
+        at = 2 * i + 1 + (i >= 1800)
+        numbers = f"{400 + i % 7}.0;{52.117 + i * 800 // 3600 / 1000:.3f}".replace(".", ",")
+        rows.append(f"25.10.2026 02:{at // 60 % 60:02d}:{at % 60:02d};{numbers}")
+    text = "Zeit;Leistung [W];Energie [kWh]\n" + "\n".join(rows) + "\n"
+    readings, rejects, codes = taken(store, tmp_path, text)
+    assert rejects.height == 0
+    assert readings["energy_counter_j"].null_count() == 0
+    assert readings["power_w"].to_list()[:3] == [400.0, 401.0, 402.0]
+    assert (readings["ts_utc"][-1] - readings["ts_utc"][0]).total_seconds() == 7197.0
+    assert "interval-label-assumed" not in codes

@@ -38,21 +38,23 @@ def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
     if layout.device is not None:
         sample = sample.filter(pl.col(layout.device) == pl.col(layout.device).mode().first())
     naive = naive_stamps(stamp_text(sample, layout), found, options.date)
+    first = str(sample[layout.time[0]][0])
+    zoned = replace(log, options=replace(options, timezone=options.timezone or "UTC"))
+    clock = local_time.localiser(zoned, found.form, 1, first)
+    # In the hour that comes twice, local times in order would mix two passes: no register counts on there.
+    utc = clock.to_utc(naive)
     groups = tuple(
-        replace(g, fields=tuple(f for f in (_decided(log, found, f, sample, naive) for f in g.fields) if f is not None))
+        replace(g, fields=tuple(f for f in (_decided(log, found, f, sample, utc) for f in g.fields) if f is not None))
         for g in layout.groups
     )
     left = [f.header for f in layout.fields if not any(f.column == k.column for g in groups for k in g.fields)]
     found = replace(found, layout=replace(layout, groups=groups))
     if left:
         found = replace(found, findings=(*found.findings, _untold(log, layout, found, left)))
-    first = str(sample[layout.time[0]][0])
-    zoned = replace(log, options=replace(options, timezone=options.timezone or "UTC"))
-    clock = local_time.localiser(zoned, found.form, 1, first)
-    return _with_spans(log, found, clock.to_utc(naive), naive, stamp_text(sample, layout))
+    return _with_spans(log, found, utc, naive, stamp_text(sample, layout))
 
 
-def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, naive: pl.Series) -> Field | None:
+def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, utc: pl.Series) -> Field | None:
     """Return the field, an energy as what it is; ``None`` where nothing tells and a power beside it can be read."""
     if field.quantity not in {"energy_j", "energy_counter_j"}:
         return field
@@ -62,10 +64,10 @@ def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, na
     if not log.options.columns:
         energy_j = _numbers(sample, field, found)
         kind = meter_energy.counting(
-            energy_j, naive, kind, beside_power=power is not None, bare_title=meter_energy.is_bare(field.header)
+            energy_j, utc, kind, beside_power=power is not None, bare_title=meter_energy.is_bare(field.header)
         )
         if not kind and power is not None:
-            kind = meter_energy.beside_power(energy_j, _numbers(sample, power, found), naive)
+            kind = meter_energy.beside_power(energy_j, _numbers(sample, power, found), utc)
     if not kind and power is not None:
         return None
     if not kind:
