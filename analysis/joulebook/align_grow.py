@@ -6,8 +6,9 @@ from joulebook import align_checks, align_model
 from joulebook.align_model import Fit
 from joulebook.align_signal import Floats, Signal
 
-LEAST_GAIN = 20.0
-"""Log-likelihood that a drift beyond what can be must gain over one that can. Simulated controllers without drift show less
+LEAST_GAIN_ASKED, LEAST_GAIN = 20.0, 5.0
+"""Log-likelihood that a drift beyond what can be must gain over one that can, of controllers that are asked, and of all
+others: there it is what chance gives once in a thousand times. Simulated controllers without drift show less
 than 15, clocks that run away by twice what can be more than 30."""
 
 
@@ -40,23 +41,22 @@ def whole(fast: Signal, log: Signal, slow: Signal, part: Signal, first: Fit) -> 
         if not inside.all():
             fit = _again(fast, slow.part(inside), fit, over=t[inside]) or fit
     fit = _again(fast, slow, fit, over=log.time_s) or fit
-    runs_away = slow.age_s > 0 and abs(fit.drift) > align_checks.MOST_DRIFT
-    return _doubted(fast, slow, fit) if runs_away else fit
+    return _doubted(fast, slow, fit) if abs(fit.drift) > align_checks.MOST_DRIFT else fit
 
 
 def _doubted(fast: Signal, slow: Signal, fit: Fit) -> Fit:
     """Return a fit with a drift that can be, where it explains the logs as well as one with more.
 
     A few edges between which the load hardly changes say little of drift, and a sensor that is not quite what it is taken
-    for then looks like a clock that runs away. Asked only of controllers, whose ways are known: of means of a meter that is
-    taken for another one the shift would be wrong by half a window.
+    for then looks like a clock that runs away. Of controllers, whose ways are known, much is put down to that; of means of a
+    meter that is taken for another one the shift would be wrong by half a window.
     """
     believed = align_model.fit(
         fast, slow, fit.sensor, shift_s=fit.shift_s, drift=0.0, anchor_s=fit.anchor_s, bend_s=fit.bend_s, doubted=True
     )
     if believed is None or not believed.converged or abs(believed.drift) > align_checks.MOST_DRIFT:
         return fit
-    return believed if fit.llr - believed.llr < LEAST_GAIN else fit
+    return believed if fit.llr - believed.llr < (LEAST_GAIN_ASKED if slow.age_s > 0 else LEAST_GAIN) else fit
 
 
 def _again(fast: Signal, slow: Signal, fit: Fit, *, over: Floats) -> Fit | None:

@@ -115,3 +115,48 @@ def test_a_candidate_that_shows_nothing_does_not_choose_the_sensor() -> None:
     best = align_trials.refine(fast, slow, found)[0][0]
     assert best.shift_s == pytest.approx(-18.6, abs=0.3)
     assert best.sensor.lag_s == pytest.approx(20.0, rel=0.1)
+
+
+def test_a_slow_meter_with_few_edges_is_not_refused_for_a_drift_that_they_hardly_show() -> None:
+    rng, t = np.random.default_rng(0), np.arange(0, 1400, 0.1)
+    place = (t - 400) / 8.3 % 1  # steps of training, points of which say little of what lies between
+    work = np.select([place < 0.08, place < 0.45, place < 0.88], [110.0, 300.0, 350.0], 200.0)
+    work[(t - 400) % 40 < 4] = 90.0
+    watts = np.where((t > 400) & (t < 1300), work, 60.0)
+    watts[((t > 700) & (t < 712)) | ((t > 1010) & (t < 1022))] = 80.0
+    energy = np.concatenate([[0.0], np.cumsum(250 + 1.15 * watts) * 0.1])
+    ends = np.arange(47.0, 1400.0, 30.0)
+    grid = np.append(t, 1400.0)
+    means = (np.interp(ends, grid, energy) - np.interp(ends - 30, grid, energy)) / 30
+    found = align.estimate(
+        stamped(ends + 19.0, means + 0.3 * rng.standard_normal(ends.size)),
+        stamped(t[::10], watts[::10] + rng.normal(0, 3, t[::10].size)),
+    )
+    assert found.status == "aligned"
+    assert found.offset_lo <= 19.0 <= found.offset_hi
+    assert found.offset_hi - found.offset_lo < 8.0
+    assert found.drift_lo <= 0.0 <= found.drift_hi
+
+
+def test_a_meter_of_points_beside_a_board_of_means_at_one_pace_has_both_in_its_interval() -> None:
+    rng, n = np.random.default_rng(2), 2400
+    lengths = rng.uniform(0.3, 2.5, 3 * n)
+    lengths[::40] = rng.uniform(1.5, 6.0, lengths[::40].size)
+    levels = np.tile([120.0, 330.0, 250.0, 380.0], lengths.size // 4)
+    levels[::40] = 90.0
+    grid, energy = (np.concatenate([[0.0], np.cumsum(x)]) for x in (lengths, lengths * levels))
+
+    def mean(at: np.ndarray, window_s: float) -> np.ndarray:
+        return (np.interp(at, grid, energy) - np.interp(at - window_s, grid, energy)) / window_s
+
+    board, meter = np.arange(5.21, n, 1.0), np.arange(5.68, n, 1.0)
+    found = align.estimate(
+        stamped(meter + 17.3, 250 + 1.15 * mean(meter, 0.02) + rng.standard_normal(meter.size)),
+        stamped(board, mean(board, 1.0)),
+    )
+    assert found.status == "refused" or found.offset_lo <= 17.3 <= found.offset_hi
+
+
+def stamped(at_s: np.ndarray, power_w: np.ndarray) -> pl.DataFrame:
+    stamps = pl.Series(T0_US + np.rint(at_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
+    return pl.DataFrame({"ts_utc": stamps, "power_w": power_w})
