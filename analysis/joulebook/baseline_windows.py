@@ -60,8 +60,8 @@ def window_mean(series: pl.DataFrame, windows: pl.DataFrame, holes: pl.DataFrame
     parts = [part for part in parts if part.size]
     pooled = serial.mean_interval(watts)
     mean = float(watts.mean())
-    means = np.array([part.mean() for part in parts])
-    spread = float(np.ptp(means)) / 2.0 if means.size > 1 else 0.0
+    # Short windows count for little in the mean, but what the machine drew in them it drew at rest as well.
+    spread = max(abs(float(part.mean()) - mean) for part in parts)
     half, reason = pooled.half_width, pooled.reason
     if half is None and float(np.ptp(watts)) > 0.0 and watts.size >= quiet.MIN_READINGS:
         half, reason = _wander(parts, watts)

@@ -127,6 +127,15 @@ def test_a_short_quiet_time_is_a_doubt():
     assert found.estimate.value == pytest.approx(60.0, abs=0.5)
 
 
+def test_a_short_quiet_time_at_another_level_is_within_the_interval_of_the_mean():
+    watts = np.repeat([259.4, 262.4], [60, 1740]) + np.random.default_rng(3).normal(0.0, 0.3, 1800)
+    series = pl.DataFrame({"ts_utc": [at(s) for s in range(1800)], "power_w": watts})
+    windows = pl.concat([window(0, 60), window(60, 1800)]).with_columns(used=pl.lit(True))
+    got = baseline_windows.window_mean(series, windows)
+    assert got.lo <= 259.5 and got.hi >= 262.4
+    assert got.hi - got.lo < 6.5
+
+
 def test_few_readings_that_wander_have_no_interval_of_width_zero():
     # a minute's worth of readings that wander by 2 W at most: the truth is 400 W, and they stay at one side of it
     watts = 401.0 + np.sin(np.arange(60) / 60 * np.pi)
