@@ -75,10 +75,11 @@ def judge(settings: pl.DataFrame, costs: Array, known: Mask, error: Array) -> Ve
     if x.size < LEAST_SETTINGS:
         why = f"too few settings: {x.size}, at least {LEAST_SETTINGS} are needed to see a minimum"
         return Verdict(at, None, None, value, "too-few", f"{why}; {at:g} is the least of those tried")
-    if best in (0, last):
-        return _edge(at, best == 0, value)
     repeats = int(settings["repeats"][best])
-    if repeats < LEAST_REPEATS or not known.all():
+    spread_known = repeats >= LEAST_REPEATS and bool(known.all())
+    if best in (0, last):
+        return _end(settings, low=best == 0, spread_known=spread_known)
+    if not spread_known:
         why = f"too few repeats: {repeats} at {at:g}, at least {LEAST_REPEATS} are needed to know the spread"
         return Verdict(at, None, None, value, "too-few", f"{why}; {at:g} is the least of those tried")
     return _inside(settings, costs, error)
@@ -126,11 +127,20 @@ def _tried(best: str, names: str) -> str:
     return f"of the settings tried, {best} costs least; {rest}"
 
 
-def _edge(at: float, low: bool, value: float) -> Verdict:
-    """Return a minimum at the end of the range: only one side of its interval is known."""
+def _end(settings: pl.DataFrame, *, low: bool, spread_known: bool) -> Verdict:
+    """Return what can be said of a least at the end of the range: only one side of its interval is known, if that."""
+    row = settings.row(0 if low else -1, named=True)
+    at, value = float(row["x"]), float(row["value"])
+    chosen = (
+        settings.filter(pl.col("in_best_set") | (pl.col("x") == at))["x"].to_numpy() if spread_known else np.array([at])
+    )
+    if chosen.size > FLAT_SHARE_RATIO * settings.height:
+        return _flat(chosen, at, value, "cannot be told apart by these runs")
     side, bound = ("below", "at most") if low else ("above", "at least")
-    why = f"minimum at the edge: the best is {bound} {at:g}; extend the sweep {side} {at:g}"
-    return Verdict(at, None if low else at, at if low else None, value, "edge", why)
+    inner = float(chosen.max() if low else chosen.min())
+    alike = "" if inner == at else f"; {inner:g} may be as low, these runs cannot tell"
+    why = f"minimum at the edge: the best is {bound} {inner:g}; extend the sweep {side} {at:g}{alike}"
+    return Verdict(at, None if low else inner, inner if low else None, value, "edge", why)
 
 
 def _near_edge(chosen: Array, at: float, value: float, low: bool) -> Verdict:

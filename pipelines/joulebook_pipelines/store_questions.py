@@ -24,10 +24,10 @@ class Questions(ChannelReads):
         return self.sql("select * from steps where run_id = ? and end_utc is not null order by step", [run_id])
 
     def step_times(self) -> pl.DataFrame:
-        """Return ``run_id, step_time_s``: from end to end, so that what lies between steps is counted."""
+        """Return ``run_id, step_time_s, steps``: time from end to end, so that what lies between steps is counted."""
         return self.sql(
             """select run_id, case when count(*) > 1 then (epoch_us(max(end_utc)) - epoch_us(min(end_utc))) / 1e6 / (count(*) - 1)
-                else avg(epoch_us(end_utc) - epoch_us(start_utc)) / 1e6 end as step_time_s
+                else avg(epoch_us(end_utc) - epoch_us(start_utc)) / 1e6 end as step_time_s, count(*) as steps
             from steps where end_utc is not null group by run_id"""
         )
 
