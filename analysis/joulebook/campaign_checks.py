@@ -12,6 +12,9 @@ from joulebook.ancova import Design
 from joulebook.findings import Finding, Severity
 from joulebook.schema import SCOPES
 
+MIXED_BLOCKS = 1.5
+"""So many stretches of runs of one variant, for each variant, are no order of variants any more: in turn, or at random."""
+
 SCOPE_P = 0.01
 """Chance below which two scopes are said to disagree on a change; corrected for the number of changes."""
 
@@ -59,7 +62,9 @@ def _order(used: pl.DataFrame, order: Sequence[str]) -> list[Finding]:
     seen = runs["variant"].unique(maintain_order=True).to_list()
     named = [v for v in order if v in seen]
     found = []
-    if seen != named:
+    blocks = runs["variant"].rle_id().n_unique()
+    # Of runs that were made in turn or at random there is no order of variants that could differ from the named one.
+    if seen != named and blocks < MIXED_BLOCKS * len(seen):
         message = (
             f"The runs were made in the order {', '.join(seen)}, not as named ({', '.join(named)}). What a change is "
             "worth depends on those before it: check the order."
@@ -67,7 +72,6 @@ def _order(used: pl.DataFrame, order: Sequence[str]) -> list[Finding]:
         found.append(
             Finding("campaign-order-differs", Severity.WARNING, "order", message, {"ran": seen, "named": named})
         )
-    blocks = runs["variant"].rle_id().n_unique()
     if blocks == len(seen) > 1:
         message = (
             "The runs of each variant stand together in time, so a slow change of the room or the machine falls on one "

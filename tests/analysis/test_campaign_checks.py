@@ -39,6 +39,11 @@ def test_other_order_than_named_is_found() -> None:
     assert "campaign-order-differs" in codes(runs("AAACCCBBB"), "ABC")
 
 
+def test_runs_in_turn_or_at_random_have_no_order_of_variants_to_check() -> None:
+    for letters in ("BCAACBABC", "CBAABCCBA", "BACCABACB"):
+        assert "campaign-order-differs" not in codes(runs(letters), "ABC")
+
+
 def test_drift_is_named_and_taken_out() -> None:
     letters = "AAAAAABBBBBB"
     table = runs(letters, np.exp(0.01 * np.arange(12) + 0.0005 * np.sin(7 * np.arange(12))))

@@ -28,7 +28,8 @@ def _sweeps(context: Context) -> Numbers:
     curves, spots = [], []
     for entry in context.study.sweeps:
         runs, short = cut_short.without(_points(context, entry), kind="x", name=entry.knob)
-        numbers.find("", short)
+        runs, failed = cut_short.without_failed(runs, kind="x", name=entry.knob)
+        numbers.find("", (*short, *failed))
         if runs.is_empty():
             continue
         name = pl.lit(entry.name).alias("sweep")
@@ -62,7 +63,7 @@ def _points(context: Context, entry: Sweep) -> pl.DataFrame:
     steps = context.store.step_times()
     target = _tokens_to_target(context, entry, runs)
     joined = (
-        runs.select("run_id", duration_s=LASTED_S).with_columns(x=pl.Series(x, dtype=pl.Float64, strict=False))
+        runs.select("run_id", "tokens", duration_s=LASTED_S).with_columns(x=pl.Series(x, dtype=pl.Float64, strict=False))
         .join(numbers, on="run_id", how="left").join(steps, on="run_id", how="left").join(target, on="run_id", how="left")
     )  # fmt: skip
     return joined.filter(pl.col("x").is_not_null())
@@ -129,14 +130,17 @@ def _campaigns(context: Context) -> Numbers:
 
 
 def _confounds(context: Context, entry: Campaign) -> tuple[Finding, ...]:
-    """Return which labels, or hosts, changed with a change: the order of repeats is none of them."""
-    runs = context.store.runs().select("host", "labels")
+    """Return which labels, batch sizes or hosts changed with a change: the order of repeats is none of them."""
+    runs = context.store.runs().select("host", "batch_size", "labels")
     labels = [json.loads(text) for text in runs["labels"]]
-    names = sorted({str(name) for told in labels for name in told} - {"variant", "repeat", "host"})
+    names = sorted({str(name) for told in labels for name in told} - {"variant", "repeat", "host", "batch_size"})
     columns = {name: [None if told.get(name) is None else str(told[name]) for told in labels] for name in names}
-    table = pl.DataFrame({"variant": [told.get("variant") for told in labels], "host": runs["host"], **columns},
-                         schema_overrides=dict.fromkeys(["variant", *names], pl.String), strict=False)  # fmt: skip
-    return confounds.find(table, order=entry.order, columns=["host", *names])
+    size = [None if b is None else f"{b:g}" for b in runs["batch_size"]]
+    columns = {"variant": [told.get("variant") for told in labels], "batch_size": size, **columns}
+    table = pl.DataFrame(
+        {"host": runs["host"], **columns}, schema_overrides=dict.fromkeys(columns, pl.String), strict=False
+    )
+    return confounds.find(table, order=entry.order, columns=["host", "batch_size", *names])
 
 
 def _decomposed(context: Context, entry: Campaign, done: campaign.Effects) -> list[pl.DataFrame]:
