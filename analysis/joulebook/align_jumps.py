@@ -72,22 +72,31 @@ def _halves(fast: Signal, log: Signal, slow: Signal, whole: Fit) -> tuple[Fit, F
         first = _searched(fast, log.part(log.time_s < middle), slow.part(slice(0, n // 2)), whole) or first
     if _poor(second, slow, best):
         second = _searched(fast, log.part(log.time_s >= middle), slow.part(slice(n // 2, n)), whole) or second
+    if first is None or second is None:
+        return None
+    return _cut(fast, slow, (whole, first, second))
+
+
+def _cut(fast: Signal, slow: Signal, maps: tuple[Fit, Fit, Fit]) -> tuple[Fit, Fit, int] | None:
+    """Move the place of the step from the middle to where one map hands over to the other; nothing where they are no two."""
+    n = slow.time_s.size
+    whole, *two = maps
+    pair: list[Fit | None] = [*two]
     cut = n // 2
-    for _ in range(3):
-        if first is None or second is None:
+    for turn in range(4):
+        first, second = pair
+        if first is None or second is None or not _apart(fast, slow, (whole, first, second), float(slow.time_s[cut])):
             return None
-        if not all(align_checks.related(f, slow) for f in (first, second)):
-            return None
-        if not _apart(fast, slow, (whole, first, second), float(slow.time_s[cut])):
+        # The middle may lie far from the step: a half that holds it is explained by neither map until it is cut there.
+        if turn and not all(align_checks.related(f, slow) for f in (first, second)):
             return None
         old, cut = cut, _handover(fast, slow, first, second)
         if not LEAST_HALF // 4 < cut < n - LEAST_HALF // 4:
             return None
-        if cut == old:
-            break
-        first = _again(fast, slow.part(slice(0, cut)), first)
-        second = _again(fast, slow.part(slice(cut, n)), second)
-    return None if first is None or second is None else (first, second, cut)
+        if turn and (cut == old or turn == 3):
+            return first, second, cut
+        pair = [_again(fast, slow.part(slice(0, cut)), first), _again(fast, slow.part(slice(cut, n)), second)]
+    return None
 
 
 def _apart(fast: Signal, slow: Signal, maps: tuple[Fit, Fit, Fit], at: float) -> bool:
@@ -124,9 +133,7 @@ def _searched(fast: Signal, half: Signal, rows: Signal, whole: Fit) -> Fit | Non
     anchor = float(part.time_s[0] + part.time_s[-1]) / 2
     start = float(found.shift_s[0])
     near = align_model.fit(fast, part, whole.sensor, shift_s=start, drift=whole.drift, anchor_s=anchor)
-    if near is None or not align_checks.related(near, half):
-        return None
-    return _again(fast, rows, near)
+    return None if near is None else _again(fast, rows, near)
 
 
 def _again(fast: Signal, part: Signal, fit: Fit) -> Fit | None:
@@ -166,6 +173,9 @@ def _improvement(fast: Signal, slow: Signal, maps: tuple[Fit, Fit, Fit], cut: in
         ]
         if both[0] is None:
             return 0.0
+        # A half that is related under its own map and not at all under the one for both is proof enough.
+        if align_checks.related(both[0], half) and (both[1] is None or not align_checks.related(both[1], half)):
+            return np.inf
         gained += both[0].llr - (both[1].llr if both[1] is not None else 0.0)
     return gained / max(_scatter(f) for f in two)
 

@@ -160,3 +160,29 @@ def test_a_meter_of_points_beside_a_board_of_means_at_one_pace_has_both_in_its_i
 def stamped(at_s: np.ndarray, power_w: np.ndarray) -> pl.DataFrame:
     stamps = pl.Series(T0_US + np.rint(at_s * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
     return pl.DataFrame({"ts_utc": stamps, "power_w": power_w})
+
+
+def test_a_large_step_far_from_the_middle_of_a_log_is_found() -> None:
+    rng, cell = np.random.default_rng(5), 0.1
+    lengths = rng.uniform(0.2, 0.6, 9000)
+    levels = np.tile([300.0, 360.0, 200.0], 3000)
+    levels[::90] = 80.0
+    lengths[::90] = rng.uniform(2.0, 5.0, lengths[::90].size)
+    train = levels[np.searchsorted(np.cumsum(lengths), np.arange(0, 1500, cell))]
+    rest = np.full(1800, 60.0)
+    watts = np.concatenate([rest, train, rest[:450], 0.93 * train[::-1], rest])
+    energy = np.concatenate([[0.0], np.cumsum(watts) * cell])
+    grid = np.arange(energy.size) * cell
+
+    def mean(at: np.ndarray) -> np.ndarray:
+        return np.interp(at, grid, energy) - np.interp(at - 1.0, grid, energy)
+
+    board, meter = np.arange(2.3, grid[-1], 1.0), np.arange(2.7, grid[-1], 1.0)
+    shown = meter + 60.9 + np.where(meter > 1005.0, 30.0, 0.0)
+    found = align.estimate(
+        stamped(shown, 250 + 1.12 * mean(meter) + rng.normal(0, 0.3, meter.size)), stamped(board, mean(board))
+    )
+    assert found.status == "refused"
+    when, size = found.steps.row(0)
+    assert size == pytest.approx(30.0, abs=0.5)
+    assert (when.timestamp() - T0_US / 1e6) == pytest.approx(1080.0, abs=60.0)
