@@ -274,8 +274,8 @@ def _priced(frame: pl.DataFrame, busy_w: float, *, idle_w: float | None, n: int,
     if count >= MIN_EVENTS and period.value is not None:
         found = (Finding(
             "periodic-stalls", Severity.WARNING, "stalls",
-            f"Power falls to {level:.0f} W for {lasting(seconds / count)} every {lasting(period.value)}: look for a data "
-            "loader that starves, or for checkpoints and evaluation at that interval.",
+            f"Power falls to {level:.0f} W for {lasting(seconds / count, digits=3)} every {lasting(period.value, digits=3)}: look for "
+            "a data loader that starves, or for checkpoints and evaluation at that interval.",
             {"period_s": period.value, "stalls": count, "stall_w": level, "busy_w": busy_w},
         ),)  # fmt: skip
     watts = Estimate(level, unit="W", n=count, method=how) if count else Estimate.refused("no stall", unit="W")

@@ -21,8 +21,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
-def lasting(seconds: float) -> str:
+def lasting(seconds: float, *, digits: int = 4) -> str:
     """Return a length of time in the unit in which people think of it.
+
+    Parameters
+    ----------
+    seconds
+        The length [s].
+    digits
+        Digits of what is told in seconds.
 
     Examples
     --------
@@ -31,5 +38,5 @@ def lasting(seconds: float) -> str:
     """
     for limit, unit_s, unit in ((1e3, 1.0, "s"), (7200.0, 60.0, "min"), (172_800.0, 3600.0, "h")):
         if abs(seconds) < limit:
-            return f"{seconds / unit_s:.{4 if unit == 's' else 3}g} {unit}"
+            return f"{seconds / unit_s:.{digits if unit == 's' else 3}g} {unit}"
     return f"{seconds / 86_400.0:.{1 if abs(seconds) < 864_000.0 else 0}f} days"
