@@ -106,3 +106,20 @@ def test_a_register_of_watt_hours_calibrates_nothing(study_folder, gpu_log, tmp_
             pl.col("metric") == "energy_j", pl.col("scope") == "node", pl.col("device") == ""
         )
         assert energy["lo"][0] < 600 * (100 + 1.2 * 300) < energy["hi"][0]
+
+
+def test_a_card_that_tells_only_its_counter_has_its_energy(study_folder, tmp_path):
+    """300 J a second; the driver is loaded anew in between, and what the counter lost there nobody knows."""
+    counter_mj = [100_000 + 300_000 * s for s in range(60)] + [50_000 + 300_000 * s for s in range(60)]
+    lines = [f"2026/05/11 08:{30 + s // 60}:{s % 60:02d}.000, 0, {v}" for s, v in enumerate(counter_mj)]
+    log = "timestamp, index, total_energy_consumption [mJ]\n" + "\n".join(lines) + "\n"
+    result = run.analyse(config.load(study_folder({"gpu.csv": log})), tmp_path / "out")
+    with open_store(result.store) as store:
+        found = store.results().filter(
+            pl.col("metric") == "energy_j", pl.col("scope") == "board", pl.col("device") == ""
+        )
+        assert found["value"][0] == pytest.approx(118 * 300.0, rel=1e-3)
+        assert found["lo"][0] < 119 * 300.0 < found["hi"][0]
+        codes = set(store.findings()["code"])
+    assert "counter-reset" in codes
+    assert "no-power-column" not in codes

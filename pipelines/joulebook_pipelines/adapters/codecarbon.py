@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
+from joulebook.wording import counted
 from joulebook_pipelines.logs import (
     emissions_checks,
     emissions_json,
@@ -88,7 +89,13 @@ def _timed(log: Log, rows: emissions_rows.Rows) -> tuple[pl.DataFrame, list[pl.D
     """Return the rows with their UTC stamps, as rejects what has none or stands twice, and doubts about the stamps."""
     samples = [s for s in rows.frame["timestamp"].drop_nulls().to_list() if len(s.strip()) > 9]
     if not samples:
-        raise LogRefusedError(f"{log.name}: has a header but no row with a time stamp: no run was written")
+        odd = rows.rejects
+        why = (
+            f"{counted(odd.height, 'line')} could not be read, first line {odd['line'][0]}"
+            if odd.height
+            else "no run was written"
+        )
+        raise LogRefusedError(f"{log.name}: has a header but no row with a time stamp: {why}")
     form = local_time.form(log, samples[:200])
     first = rows.frame.filter(pl.col("timestamp") == samples[0]).row(0, named=True)
     clock = local_time.localiser(log, form, first["line"], samples[0])

@@ -165,7 +165,7 @@ class _Reader:
             self.models[device] = (model, uuid)
             self.driver = self.driver or ((row[self.layout.driver] or "").strip() if self.layout.driver else "")
             window_s = self.log.options.window_s or boards.power_window_s(model, self.layout.power or "")
-            kind = "instant" if window_s is None else "mean"
+            kind = "counter" if self.layout.counts else "instant" if window_s is None else "mean"
             fresh.append(Channel(device, "board", model, uuid, kind, window_s))
             for other in self.layout.others:
                 suffix = other.header.split(" [")[0].removeprefix("power.draw").strip(".") or "draw"

@@ -6,6 +6,7 @@ import polars as pl
 
 from joulebook import rules
 from joulebook.findings import Finding, Severity
+from joulebook.wording import counted
 from joulebook_pipelines.logs import emissions_model
 
 RAPL_RANGE_J = 262_143.328_850
@@ -97,9 +98,8 @@ def about_runs(name: str, rows: pl.DataFrame, runs: pl.DataFrame) -> list[Findin
     if flushes:
         found.append(Finding(
             "cumulative-rows", Severity.NOTE, name,
-            f"{flushes} rows repeat a run with more time and more energy: flushes of a running tracker. Each run "
-            "counts once, with its last row; "
-            "the differences between flushes are its readings.", {"rows": flushes},
+            f"{counted(flushes, 'row')} with more time and more energy of a run told before: flushes of a running tracker. Each run counts "
+            "once, with its last row; the differences between flushes are its readings.", {"rows": flushes},
         ))  # fmt: skip
     beside = runs.filter(pl.col("members") > 1)
     same, apart = beside.filter("agree"), beside.filter(~pl.col("agree"))
@@ -142,7 +142,7 @@ def _negative(name: str, rows: pl.DataFrame) -> Finding | None:
     )
     return Finding(
         "negative-energy", Severity.WARNING, name,
-        f"{bad.height} rows hold a negative energy, first line {bad['line'][0]}; it is set aside with the total it "
+        f"{counted(bad.height, 'row')} with a negative energy, first line {bad['line'][0]}; it is set aside with the total it "
         "went into, so those runs "
         f"have no total.{hint}", {"rows": bad.height, "counter_wraps": wraps, "line": int(bad["line"][0])},
     )  # fmt: skip
@@ -183,7 +183,7 @@ def _kilowatts(name: str, rows: pl.DataFrame) -> Finding | None:
     old = " (versions before 2 are known to write kilowatts as watts)" if (first["version"] or 0) < 2_000_000 else ""
     return Finding(
         "implausible-cpu-power", Severity.WARNING, name,
-        f"{low.height} rows give the processor a mean power that no running machine has, first line {first['line']}: "
+        f"{counted(low.height, 'row')} with a mean power of the processor that no running machine has, first line {first['line']}: "
         f"{first['watts']:.3g} W. It may be "
         f"1000 times too small ({first['watts'] * 1e3:.3g} W){old}; nothing was changed.",
         {"rows": low.height, "line": first["line"], "cpu_power_w": first["watts"], "factor": 1000},
@@ -198,7 +198,7 @@ def _rate(name: str, rows: pl.DataFrame) -> Finding | None:
         return None
     return Finding(
         "emissions-rate-in-grams", Severity.WARNING, name,
-        f"emissions_rate of {grams.height} rows is 1000 times emissions / duration, first line {grams['line'][0]}: "
+        f"emissions_rate of {counted(grams.height, 'row')} is 1000 times emissions / duration, first line {grams['line'][0]}: "
         "versions 2.0 and 2.1 wrote g/s, "
         "later ones kg/s. The column is not used; carbon comes from the energy.",
         {"rows": grams.height, "line": int(grams["line"][0])},
@@ -213,7 +213,7 @@ def _parts(name: str, rows: pl.DataFrame) -> Finding | None:
         return None
     return Finding(
         "total-is-not-the-sum", Severity.WARNING, name,
-        f"In {off.height} rows energy_consumed is not the sum of its parts, first line {off['line'][0]}: the parts "
+        f"In {counted(off.height, 'row')} energy_consumed is not the sum of its parts, first line {off['line'][0]}: the parts "
         f"make {off['ratio'][0]:.3f} of it. "
         "Both are kept as they stand; the total is used for the scope components.",
         {"rows": off.height, "line": int(off["line"][0]), "parts_ratio": float(off["ratio"][0])},

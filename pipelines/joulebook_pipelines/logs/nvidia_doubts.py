@@ -11,7 +11,7 @@ from joulebook_pipelines.logs.nvidia_query import Layout
 def about(log: Log, layout: Layout, header_at: int | None) -> tuple[Finding, ...]:
     """Return what the header shows: no power, or no header."""
     found = []
-    if layout.power is None and not any(f.quantity == "power_w" for f in layout.fields):
+    if layout.power is None and not layout.counts:
         found.append(Finding(
             "no-power-column", Severity.WARNING, log.name,
             "The log has no power.draw column: it says nothing about energy. Utilisation and temperature are read.",

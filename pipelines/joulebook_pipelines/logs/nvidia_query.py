@@ -68,6 +68,11 @@ class Layout:
         """Name of the power field that is read as ``power_w``."""
         return next((f.header.split(" [")[0].strip() for f in self.fields if f.quantity == "power_w"), None)
 
+    @property
+    def counts(self) -> bool:
+        """Whether the energy counter of the card is all that tells its energy."""
+        return self.power is None and any(f.quantity == "energy_counter_j" for f in self.fields)
+
 
 def _split_header(line: str) -> list[str]:
     return [cell.strip().strip('"').strip("\x00").strip() for cell in line.strip("\x00").split(",")]
