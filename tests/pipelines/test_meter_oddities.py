@@ -275,3 +275,10 @@ def test_a_register_of_coarse_steps_is_one_in_the_hour_that_comes_twice_as_well(
     assert readings["power_w"].to_list()[:3] == [400.0, 401.0, 402.0]
     assert (readings["ts_utc"][-1] - readings["ts_utc"][0]).total_seconds() == 7197.0
     assert "interval-label-assumed" not in codes
+
+
+def test_means_of_spans_whose_stamps_keep_no_step_are_refused_with_the_cure(store: Store, tmp_path: Path) -> None:
+    options = Options(timezone="UTC", scope="node", kind="mean", interval_label="start")
+    log = "time,power_w\n2026-04-05T09:00:40,10\n2026-04-05T09:00:10,10\n"
+    (reason,) = taken(store, tmp_path, log, options)[2] - {"source-refused"}
+    assert "keep no common step" in reason and "add period_s" in reason

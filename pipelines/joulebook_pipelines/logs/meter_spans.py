@@ -139,7 +139,7 @@ def _with_spans(log: Log, found: Understood, utc: pl.Series, naive: pl.Series, t
     local_s = None if found.form.aware else meter_energy.interval_s(naive.dt.replace_time_zone("UTC"))
     days = local_s == DAY_S and options.distance_s is None and label != "end"
     span_s = options.distance_s or (DAY_S if days else meter_energy.interval_s(utc))
-    if span_s is None and not options.columns and any(f.quantity == "power_w" for f in layout.fields):
+    if span_s is None and per_span and not options.columns and any(f.quantity == "power_w" for f in layout.fields):
         return _with_spans(log, _without_energies(log, found), utc, naive, text)
     if span_s is None:
         raise LogRefusedError(
