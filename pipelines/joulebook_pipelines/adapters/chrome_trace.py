@@ -12,7 +12,7 @@ import polars as pl
 
 from joulebook import schema
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import json_text, phase_log, work
+from joulebook_pipelines.logs import json_text, phase_log, step_log
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 ORIGIN = "profiler trace"
@@ -136,10 +136,10 @@ def _times(base: int, start: int, end: int) -> tuple[datetime, datetime] | None:
 
 def _steps(log: Log, found: _Spans, base: int) -> pl.DataFrame | None:
     rows = {
-        number: (work.run_of(log), number, *times, None, None, None, None)
+        number: (step_log.run_of(log), number, *times, None, None, None, None)
         for number, start, end in found.steps if (times := _times(base, start, end))
     }  # fmt: skip
-    return pl.DataFrame(list(rows.values()), schema=work.STEP_SCHEMA, orient="row").sort("step") if rows else None
+    return pl.DataFrame(list(rows.values()), schema=step_log.STEP_SCHEMA, orient="row").sort("step") if rows else None
 
 
 def _findings(log: Log, found: _Spans, kept: int) -> tuple[Finding, ...]:

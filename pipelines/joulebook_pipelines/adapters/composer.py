@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, sections, stamps, table, wall_clock, work
+from joulebook_pipelines.logs import damage, sections, stamps, step_log, table, wall_clock
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
 _STAMP = rf"({stamps.ISO})"
@@ -41,10 +41,10 @@ def _parse(log: Log) -> Iterator[Part]:
     stamps_ = [s for s in batches["end_utc"].drop_nulls().head(200).to_list() if s]
     form = wall_clock.form(log, stamps_) if stamps_ else None
     names = {**({"end_utc": "time"} if form else {}), **_NAMES}
-    collected = work.Steps(log, names, form)
+    collected = step_log.Steps(log, names, form)
     rejects = collected.add(batches.select("line", *names))
     yield Part(rejects=pl.concat([*cut, rejects]))
-    yield collected.part(*(() if form else (work.without_times(log, "The log"),)))
+    yield collected.part(*(() if form else (step_log.without_times(log, "The log"),)))
 
 
 def _batches(lines: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, entries, relative, table, work
+from joulebook_pipelines.logs import damage, entries, relative, step_log, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamps import StampForm
 
@@ -104,7 +104,7 @@ def _runs(log: Log, readings: pl.DataFrame) -> pl.DataFrame | None:
         return None
     length = pl.duration(microseconds=(pl.col("span_s") * 1e6).round().cast(pl.Int64))
     return mine.select(
-        run_id=pl.format("{}-{}", pl.lit(work.run_of(log)), "row"), host=pl.lit(log.options.host), start_utc=pl.col("ts_utc") - length,
+        run_id=pl.format("{}-{}", pl.lit(step_log.run_of(log)), "row"), host=pl.lit(log.options.host), start_utc=pl.col("ts_utc") - length,
         end_utc="ts_utc", origin=pl.lit(ORIGIN), labels=pl.lit("{}"),
     )  # fmt: skip
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import json_text, table, work
+from joulebook_pipelines.logs import json_text, step_log, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 _NAMES = {"step": "step", "loss": "loss", "learning_rate": "learning_rate", "tokens_seen": "num_input_tokens_seen"}
@@ -29,7 +29,7 @@ def _parse(log: Log) -> Iterator[Part]:
     # train_batch_size is per device and before accumulation: it is not the global batch size, so it is not read.
     rows = [(1, *_told(entry)) for entry in history if isinstance(entry, dict) and "loss" in entry]
     frame = pl.DataFrame(rows, schema={"line": pl.Int64, **dict.fromkeys(_NAMES, pl.String)}, orient="row")
-    collected = work.Steps(log, _NAMES, None)
+    collected = step_log.Steps(log, _NAMES, None)
     rejects = collected.add(frame)
     odd = [(1, json.dumps(e)) for e in history if not isinstance(e, dict)]
     bad = table.whole_lines(
@@ -38,7 +38,7 @@ def _parse(log: Log) -> Iterator[Part]:
     yield Part(
         lines=text.count("\n") + (not text.endswith("\n")), runs=_runs(collected, history), steps=collected.steps(),
         rejects=pl.concat([rejects, bad]),
-        findings=(work.without_times(log, "trainer_state.json"), *collected.findings(), *_evaluations(log, history)),
+        findings=(step_log.without_times(log, "trainer_state.json"), *collected.findings(), *_evaluations(log, history)),
     )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def _told(entry: dict[str, object]) -> tuple[str | None, ...]:
     return tuple(None if v is None else str(v) for v in values)
 
 
-def _runs(collected: work.Steps, history: list[object]) -> pl.DataFrame:
+def _runs(collected: step_log.Steps, history: list[object]) -> pl.DataFrame:
     """Return the run with what the last entry of a finished training says of its length."""
     runs = collected.runs()
     last = next((e for e in reversed(history) if isinstance(e, dict) and "train_runtime" in e), None)

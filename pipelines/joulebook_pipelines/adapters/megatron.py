@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import step_names, table, wall_clock, work
+from joulebook_pipelines.logs import step_log, step_names, table, wall_clock
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _LINE = r"iteration\s+(\d+)\s*/\s*\d+\s*\|"
@@ -35,7 +35,7 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: has no line with an iteration and its elapsed time")
     form = wall_clock.form(log, told) if told else None
     names = {**_NAMES, "step_time_s": "elapsed time per iteration (ms)"}
-    collected = work.Steps(log, names, form)
+    collected = step_log.Steps(log, names, form)
     consumed: list[float] = []
     for block in log.blocks():
         raw, rejects = _split(block, timed=form is not None)
@@ -50,7 +50,7 @@ def _parse(log: Log) -> Iterator[Part]:
     yield Part(
         runs=runs,
         steps=steps,
-        findings=(*(() if form else (work.without_times(log, "The log"),)), *doubts, *collected.findings()),
+        findings=(*(() if form else (step_log.without_times(log, "The log"),)), *doubts, *collected.findings()),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, entries, step_names, work
+from joulebook_pipelines.logs import damage, entries, step_log, step_names
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.stamps import StampForm
 
@@ -54,7 +54,7 @@ def _parse(log: Log) -> Iterator[Part]:
         )
     # A run that no folder names is that of the file.
     names = {"end_utc": "timestamp", "step": "step", "loss": name} | ({"run_id": _FOLDER} if run else {})
-    steps = work.Steps(log, names, _FORM)
+    steps = step_log.Steps(log, names, _FORM)
     device = "" if card is None else f"gpu:{card[1]}"
     for block in log.blocks():
         lines, rejects = _split(block)

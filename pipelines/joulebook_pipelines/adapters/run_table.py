@@ -19,8 +19,8 @@ from joulebook_pipelines.logs import (
     run_rows,
     run_titles,
     run_totals,
+    step_log,
     table,
-    work,
 )
 from joulebook_pipelines.logs.contract import Adapter, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.run_spent import Spent
@@ -237,7 +237,7 @@ def _work(
     others = [i for i in range(len(found.titles)) if i not in used]
     name = pl.col(f"c{found.roles['run']}").fill_null("") if "run" in found.roles else pl.lit(None, pl.String)
     frame = raw.select("line", "start_utc", "end_utc", name=name).hstack(numbers.drop("line"))
-    stem = work.run_of(log)
+    stem = step_log.run_of(log)
     if "phase" in found.roles:
         run = pl.coalesce("name", pl.lit(stem))
         phase = raw[f"c{found.roles['phase']}"].fill_null("")

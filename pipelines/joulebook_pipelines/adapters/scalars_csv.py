@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, dialect, mlflow_keys, table, wall_clock, work
+from joulebook_pipelines.logs import damage, dialect, mlflow_keys, step_log, table, wall_clock
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _TENSORBOARD = ["wall time", "step", "value"]
@@ -75,7 +75,7 @@ def _parse(log: Log) -> Iterator[Part]:
     at = int(form.places["end_utc"][1:])
     rows = [dialect.split_line(line, ",") for line in log.head.lines[1:200]]
     stamps_ = wall_clock.form(log, [r[at] for r in rows if len(r) == len(titles) and r[at]])
-    collected = work.Steps(log, form.titles, stamps_)
+    collected = step_log.Steps(log, form.titles, stamps_)
     for block in log.blocks():
         raw, rejects = _split(block, form)
         yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(raw)]))

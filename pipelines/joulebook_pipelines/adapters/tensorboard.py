@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from joulebook_pipelines.logs import event_records, packed, step_names, table, work
+from joulebook_pipelines.logs import event_records, packed, step_log, step_names, table
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.event_records import Broken, Scalar
 from joulebook_pipelines.logs.stamps import StampForm
@@ -52,7 +52,7 @@ def _parse(log: Log) -> Iterator[Part]:
         why = "is of an evaluation" if known else f"holds {', '.join(map(repr, tags[:6])) or 'no scalars'}"
         raise LogRefusedError(f"{log.name}: {why}, nothing of training steps; leave it out of the study")
     titles = {"end_utc": "wall_time", "step": "step", **{q: t for t, q in known.items()}, "run_id": "folder"}
-    steps = work.Steps(log, titles, _FORM)
+    steps = step_log.Steps(log, titles, _FORM)
     raw = _rows([s for s in scalars if s.tag in known], known).with_columns(run_id=pl.lit(_run(log.path)))
     broken = [(b.record, b.data.hex(" ")) for b in found if isinstance(b, Broken)]
     cut = {b.record for b in found if isinstance(b, Broken) and b.cut}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, dialect, step_names, table, wall_clock, wandb_system, work
+from joulebook_pipelines.logs import damage, dialect, step_log, step_names, table, wall_clock, wandb_system
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.dialect import Dialect
 
@@ -57,7 +57,7 @@ def _parse(log: Log) -> Iterator[Part]:
             names["step_time_s"], columns["step_time_s"] = names.pop("end_utc"), columns.pop("end_utc")
         else:
             form = wall_clock.form(log, samples)
-    collected, cards = work.Steps(log, names, form), wandb_system.System(log, found.titles, form)
+    collected, cards = step_log.Steps(log, names, form), wandb_system.System(log, found.titles, form)
     columns |= {n: found.names[found.titles.index(n)] for n in cards.known}
     for block in log.blocks():
         raw, rejects = _split(block, found)
@@ -65,7 +65,7 @@ def _parse(log: Log) -> Iterator[Part]:
         told = told.with_columns(_in_seconds(pl.col("step_time_s"))) if minutes else told
         readings, bad, fresh = cards.read(told, collected.add(told.drop(cards.known)))
         yield Part(block.count, readings, pl.concat([rejects, bad]), channels=fresh)
-    untimed = () if form else (work.without_times(log, "The log"),)
+    untimed = () if form else (step_log.without_times(log, "The log"),)
     yield collected.part(*untimed)
 
 

@@ -11,11 +11,11 @@ from joulebook_pipelines.logs import (
     damage,
     json_text,
     step_documents,
+    step_log,
     step_names,
     table,
     wall_clock,
     wandb_system,
-    work,
 )
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
@@ -78,12 +78,12 @@ def _parse(log: Log) -> Iterator[Part]:
             names["step_time_s"] = names.pop("end_utc")
         else:
             form = wall_clock.form(log, told)
-    collected, cards = work.Steps(log, names, form), wandb_system.System(log, _plain(log.head), form)
+    collected, cards = step_log.Steps(log, names, form), wandb_system.System(log, _plain(log.head), form)
     for block in log.blocks():
         raw, rejects = _split(block, names | {n: n for n in cards.known})
         readings, bad, fresh = cards.read(raw, collected.add(raw.drop(cards.known)))
         yield Part(block.count, readings, pl.concat([rejects, bad]), channels=fresh)
-    untimed = () if form else (work.without_times(log, "The log"),)
+    untimed = () if form else (step_log.without_times(log, "The log"),)
     yield collected.part(*untimed)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from joulebook_pipelines.logs import damage, dialect, step_names, table, wall_clock, work
+from joulebook_pipelines.logs import damage, dialect, step_log, step_names, table, wall_clock
 from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefusedError, Part
 
 _WALL = frozenset({"wall time", "wall_time", "_timestamp", "timestamp"})
@@ -77,7 +77,9 @@ def _parse(log: Log) -> Iterator[Part]:
         rows = [dialect.split_line(line, ",") for line in log.head.lines[1:200]]
         form = wall_clock.form(log, [r[0] for r in rows if len(r) == len(chart.names) and r[0]])
     runs = {
-        run: work.Steps(log, _titles(chart, things, wall=wall), form) for run, things in chart.runs.items() if things
+        run: step_log.Steps(log, _titles(chart, things, wall=wall), form)
+        for run, things in chart.runs.items()
+        if things
     }
     numbers = dict.fromkeys(runs, 0)
     for block in log.blocks():
@@ -88,7 +90,7 @@ def _parse(log: Log) -> Iterator[Part]:
             numbers[run] += raw.height
             odd.append(steps.add(raw))
         yield Part(lines=block.count, rejects=pl.concat(odd))
-    doubts = () if wall else (work.without_times(log, "The chart"),)
+    doubts = () if wall else (step_log.without_times(log, "The chart"),)
     for steps in runs.values():
         yield steps.part(*doubts)
         doubts = ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from joulebook_pipelines.logs import json_objects, json_text, step_names, table, wall_clock, work
+from joulebook_pipelines.logs import json_objects, json_text, step_log, step_names, table, wall_clock
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Part
 
 FEWEST = 2
@@ -73,11 +73,11 @@ def parse(log: Log, known: dict[str, str]) -> Iterator[Part]:
         elif samples:
             form = wall_clock.form(log, samples)
         frame = _frame([(at, o) for at, _, o in objects], titles)
-    collected = work.Steps(log, titles, form)
+    collected = step_log.Steps(log, titles, form)
     lost = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
     rejects = pl.concat([table.whole_lines(lost, "not-a-json-object"), collected.add(frame)])
     yield Part(lines=text.count("\n") + (not text.endswith("\n")), rejects=rejects)
-    yield collected.part(*(() if form else (work.without_times(log, "The log"),)))
+    yield collected.part(*(() if form else (step_log.without_times(log, "The log"),)))
 
 
 def _frame(rows: list[tuple[int, dict[str, Any]]], titles: dict[str, str]) -> pl.DataFrame:

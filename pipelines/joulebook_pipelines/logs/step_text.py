@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import damage, step_stamps, table, work
+from joulebook_pipelines.logs import damage, step_log, step_stamps, table
 from joulebook_pipelines.logs.contract import Block, Log, Part
 from joulebook_pipelines.logs.step_lines import Form
 
@@ -45,13 +45,13 @@ def parse(log: Log, form: Form) -> Iterator[Part]:
     known = step_stamps.Stamps(log, told) if told else None
     names = form.names if "step" in form.names else {**form.names, "step": ""}
     names = names if told else {q: n for q, n in names.items() if q != "end_utc"}
-    collected, passed = work.Steps(log, names, known.form if known else None), _Passed()
+    collected, passed = step_log.Steps(log, names, known.form if known else None), _Passed()
     first_epoch = _first_epoch(form, lines)
     for block in log.blocks():
         raw, rejects = _split(block, form, rank, passed, first_epoch=first_epoch, timed=known is not None)
         raw = raw.with_columns(known.whole(raw["end_utc"])) if known is not None else raw
         yield Part(lines=block.count, rejects=pl.concat([rejects, collected.add(raw.select("line", *names))]))
-    untimed = () if known else (work.without_times(log, "The log"),)
+    untimed = () if known else (step_log.without_times(log, "The log"),)
     yield collected.part(*untimed, *_of_numbers(log, form))
 
 
