@@ -20,7 +20,7 @@ import polars as pl
 from joulebook import schema
 from joulebook_pipelines.config_errors import ConfigError
 from joulebook_pipelines.store import Store
-from joulebook_pipelines.store_tables import SESSION
+from joulebook_pipelines.store_tables import begin
 
 FOLDER = "tables"
 LEFT_IN_STORES = ("readings",)
@@ -109,7 +109,7 @@ class Place:
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return a connection that can read the place."""
         con = duckdb.connect()
-        con.execute(SESSION)
+        begin(con)
         if self.remote:
             con.register_filesystem(self._fs)
         return con

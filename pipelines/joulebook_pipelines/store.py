@@ -24,7 +24,7 @@ from joulebook_pipelines.store_questions import Questions
 from joulebook_pipelines.store_tables import (
     READING_CHANNELS,
     READING_ROWS,
-    SESSION,
+    begin,
     create,
     is_complete,
     is_of_this_version,
@@ -77,7 +77,7 @@ class Store(Questions):
         self._answers = Answers()
         self._channel_keys = ChannelKeys(self._con)
         self._kept_readings = KeptReadings()
-        self._con.execute(SESSION)
+        begin(self._con)
         if not read_only and not complete:
             create(self._con)
 

@@ -49,9 +49,6 @@ create or replace view aligned_runs as
 READING_ROWS = "reading_rows"
 """Where readings are kept; `readings` is a view of it."""
 
-SESSION = "set timezone = 'UTC'; set enable_progress_bar = false"
-"""What holds for a connection: a bar that the database draws of its own would stand in the output of a command."""
-
 STORED_COLUMNS = f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'"
 """The question for the columns of readings that occur in a study."""
 
@@ -96,6 +93,14 @@ def _empty() -> bytes:
         with duckdb.connect(str(path)) as con:
             create(con)
         return path.read_bytes()
+
+
+def begin(con: duckdb.DuckDBPyConnection) -> None:
+    """Set what holds for a connection: UTC, and no bar of the database's own, which would stand in the output of a command."""
+    con.execute("set timezone = 'UTC'")
+    # Where a notebook cannot draw the bar it is off, and putting it off is an error.
+    if con.execute("select current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+        con.execute("set enable_progress_bar = false")
 
 
 def create(con: duckdb.DuckDBPyConnection) -> None:
