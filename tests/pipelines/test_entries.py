@@ -64,3 +64,13 @@ def test_a_counter_that_never_leaves_zero_is_no_measurement():
     readings, rejects = entries.gather(_entries(*rows), {})
     assert readings.select("line", "energy_counter_j").rows() == [(3, 0.0), (4, 0.005)]
     assert rejects.select("line", "rule").rows() == [(1, "zero-counter"), (2, "zero-counter")]
+
+
+def test_a_unit_of_something_else_tells_no_number():
+    found = _entries(
+        (0, 1, "cpu", AT, "power_w", "power.Package", "%", "20.5"),
+        (1, 2, "cpu", AT, "power_w", "power.Package", "W", "21.5"),
+    )
+    readings, rejects = entries.gather(found, {"cpu": "package"})
+    assert readings["power_w"].to_list() == [21.5]
+    assert rejects.select("line", "raw").rows() == [(1, "20.5")]

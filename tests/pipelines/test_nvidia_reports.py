@@ -111,3 +111,17 @@ def test_a_driver_renewed_in_the_middle_of_a_looped_report_loses_no_power(tmp_pa
     assert readings.filter(pl.col("device") == "gpu:0/instant")["power_w"].to_list() == [310, 311, 312]
     (told,) = [f for p in parts for f in p.findings if f.code == "power-field-changed"]
     assert told.evidence["line"] == "".join(before).count("\n") + 7
+
+
+def test_a_header_without_a_whole_row_below_it_loses_nothing_of_the_others(tmp_path):
+    row = "GPU-b, 2026/05/11 08:30:00.000, 90.50 W"
+    log = f"uuid, timestamp, power.draw [W]\n{row}\nuuid, timestamp, pstate, power.draw [W]\nP0\n"
+    path = tmp_path / "gpu.csv"
+    path.write_text(log)
+    parts = list(
+        recognise.named("nvidia-smi-csv").parse(Log(path, text.head(path, path.name), Options(timezone="UTC")))
+    )
+    readings = pl.concat([p.readings for p in parts if p.readings is not None])
+    rejects = pl.concat([p.rejects for p in parts if p.rejects is not None])
+    assert readings.select("line", "power_w").rows() == [(2, 90.5)]
+    assert rejects.select("line", "raw").rows() == [(4, "P0")]

@@ -89,6 +89,8 @@ def _with_numbers(entries: pl.DataFrame) -> pl.DataFrame:
                 mine.with_columns(number=pl.lit(None, pl.Float64), text=cells.number(pl.col("raw"), name, unit_))
             )
             continue
+        if cells.factor(name, unit_) is None:
+            unit_ = ""  # a unit that does not fit tells no number: a damaged cell, or another thing under a known name
         told = mine.with_columns(number=cells.number(pl.col("raw"), name, unit_), text=pl.lit(None, pl.String))
         if told["number"].null_count():  # cells with another unit than their name says
             told = told.with_columns(pl.coalesce("number", cells.with_own_unit(pl.col("raw"), name)))

@@ -194,7 +194,7 @@ def _refuse_many(log: Log, layout: Layout, form: stamps.StampForm, samples: list
     if layout.key or log.options.devices or log.options.device:
         return
     parsed = (
-        pl.DataFrame({"t": samples})
+        pl.DataFrame({"t": samples}, schema={"t": pl.String})
         .select(stamps.parse(pl.col("t").str.strip_chars(' "'), form))
         .to_series()
         .drop_nulls()
