@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Iterator
 
 import polars as pl
@@ -43,12 +42,6 @@ _DEVICES = {
 }  # fmt: skip
 """What each device of a row covers and which columns speak of it; ``gpu`` is all boards of the machine together."""
 
-_LABELS = (
-    "project_name", "experiment_id", "task_name", "tracking_mode", "codecarbon_version", "cpu_model", "gpu_model",
-    "country_iso_code",
-)  # fmt: skip
-"""Columns that become labels of the run."""
-
 _STAMP = Field("timestamp", "timestamp", "ts_utc")
 
 
@@ -75,7 +68,7 @@ def _parse(log: Log) -> Iterator[Part]:
     readings, more = _readings(raw, values)
     rejects += more
     yield Part(
-        lines=rows.lines, readings=readings, rejects=pl.concat(rejects), runs=_run_rows(log, runs),
+        lines=rows.lines, readings=readings, rejects=pl.concat(rejects), runs=emissions_runs.as_table(runs, log.options.host),
         channels=_channels(raw, readings), findings=(*doubts, *_findings(log, rows, raw, runs)),
         tool_version=next((v for v in raw["codecarbon_version"].drop_nulls().to_list()[::-1] if v.strip()), ""),
     )  # fmt: skip
@@ -254,17 +247,6 @@ def _broken(frame: pl.DataFrame, whole: pl.DataFrame, scope: str, device: str, t
         nothing = absent & (frame["reported_power_w"] == 0)
         rules.append(pl.when(nothing).then(pl.lit("no-such-device")).otherwise(rule).alias("reported_power_w"))
     return pl.select(rules)
-
-
-def _run_rows(log: Log, runs: pl.DataFrame) -> pl.DataFrame:
-    labels = [
-        json.dumps({k: v for k, v in row.items() if v not in (None, "")}, ensure_ascii=False, sort_keys=True)
-        for row in runs.select(_LABELS).iter_rows(named=True)
-    ]
-    return runs.select(
-        run_id="name", host=pl.lit(log.options.host), start_utc="start_utc", end_utc="end_utc",
-        origin=pl.lit("tracker"), labels=pl.Series(labels, dtype=pl.String),
-    )  # fmt: skip
 
 
 def _channels(raw: pl.DataFrame, readings: pl.DataFrame) -> tuple[Channel, ...]:

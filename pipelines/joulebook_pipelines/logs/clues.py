@@ -104,6 +104,11 @@ def _of_text(head: Head) -> str:
     """Return what a text without a table holds."""
     lines = [(i, line) for i, line in enumerate(head.lines[:ROWS], 1) if line.strip()]
     first = lines[0][1].strip()[:100] if lines else ""
+    return _of_a_tool(lines, first) or _unknown(head, lines, f"no adapter knows this format (it begins {first!r})")
+
+
+def _of_a_tool(lines: list[tuple[int, str]], first: str) -> str:
+    """Return what the text of a tool that is known holds, where that is nothing to be read."""
     if re.match(r"(?:client|ptd-server) \d{4}-\d\d-\d\d ", first):
         return (
             "holds the messages of MLPerf's power client or server; client.json and server.json beside it have the phases, the log of "
@@ -119,8 +124,12 @@ def _of_text(head: Head) -> str:
             f"holds one total ({said[0]!r}) without times, which another tool worked out: compare it with the result, and leave the file "
             "out of the study"
         )
+    return ""
+
+
+def _unknown(head: Head, lines: list[tuple[int, str]], begins: str) -> str:
+    """Return what would help with a text that nothing is known of."""
     watts = [(i, line.strip()[:80]) for i, line in lines if _WATTS.search(line) or _KEYED.search(line)]
-    begins = f"no adapter knows this format (it begins {first!r})"
     if watts:
         at, example = watts[0]
         return (

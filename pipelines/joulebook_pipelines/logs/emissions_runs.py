@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import polars as pl
@@ -17,6 +18,12 @@ SHORT_OVERLAP_S = 2.0
 
 MACHINE = ("os", "cpu_count", "cpu_model", "gpu_count", "gpu_model", "ram_total_size")
 """What tells one machine from another."""
+
+_LABELS = (
+    "project_name", "experiment_id", "task_name", "tracking_mode", "codecarbon_version", "cpu_model", "gpu_model",
+    "country_iso_code",
+)  # fmt: skip
+"""Columns that become labels of the run."""
 
 
 def repeated(rows: pl.DataFrame) -> pl.Series:
@@ -135,3 +142,15 @@ def _with_lanes(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(
         numbers.gather(beside.fill_null(0)).alias("lane") if lanes else pl.lit(0).alias("lane")
     ).with_columns(lane=pl.when("beside").then("lane").otherwise(0))
+
+
+def as_table(runs: pl.DataFrame, host: str) -> pl.DataFrame:
+    """Return the rows of ``runs`` that one row a run makes, on a host; ``runs`` has ``name``, its times and the columns of a row."""
+    labels = [
+        json.dumps({k: v for k, v in row.items() if v not in (None, "")}, ensure_ascii=False, sort_keys=True)
+        for row in runs.select(_LABELS).iter_rows(named=True)
+    ]
+    return runs.select(
+        run_id="name", host=pl.lit(host), start_utc="start_utc", end_utc="end_utc",
+        origin=pl.lit("tracker"), labels=pl.Series(labels, dtype=pl.String),
+    )  # fmt: skip
