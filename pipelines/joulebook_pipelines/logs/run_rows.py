@@ -35,9 +35,13 @@ _NAME = re.compile(r"[A-Za-z_][\w .+()/-]*$")
 def are_named(head: Head, separator: str, count: int) -> bool:
     """Tell whether each row begins with a name of its own, and no number or time."""
     lines = [line for line in head.lines[head.top[0] :] if line.strip()]
-    rows = [dialect.split_line(line, separator) for line in (lines if head.complete else lines[:-1])]
-    names = [r[0].strip('" ') for r in rows if len(r) == count]
-    return len(names) > 1 and len(set(names)) == len(names) == len(rows) and all(map(_NAME.match, names))
+    names = []
+    for line in lines if head.complete else lines[:-1]:
+        row = dialect.split_line(line, separator)
+        if len(row) != count or not _NAME.match(name := row[0].strip('" ')):
+            return False
+        names.append(name)
+    return len(names) > 1 and len(set(names)) == len(names)
 
 
 def times(log: Log, raw: pl.DataFrame, found: Columns) -> tuple[pl.DataFrame, tuple[Finding, ...]]:
