@@ -167,12 +167,18 @@ def measure(
         period_s=period, n=ahead + int(stamp[seen].size > 0), missing=bridged, method=method,
     )  # fmt: skip
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
+    result = _rounded(result, readings, seen)
+    return _with_aliasing(result, rule, spread_w=float(np.ptp(power)) if power.size else 0.0, length_s=length_s)
+
+
+def _rounded(result: DeviceEnergy, readings: pl.DataFrame, seen: slice) -> DeviceEnergy:
+    """Return the result with the rounding of what its logs told: powers, or the energies that means were made from."""
     if "source_id" in readings.columns:
         result = _rounded_by_log(result, readings["source_id"].to_numpy()[seen])
-    if method.startswith(MEANS):
-        told_j = power[seen] * _array(readings["span_s"].fill_null(0.0))[seen]
-        result = replace(result, resolution_j=max(result.resolution_j, uncertainty.digits_j(told_j)))
-    return _with_aliasing(result, rule, spread_w=float(np.ptp(power)) if power.size else 0.0, length_s=length_s)
+    if not result.method.startswith(MEANS):
+        return result
+    told_j = result.power_w * _array(readings["span_s"].fill_null(0.0))[seen]
+    return replace(result, resolution_j=max(result.resolution_j, uncertainty.digits_j(told_j)))
 
 
 def _rounded_by_log(result: DeviceEnergy, log: NDArray[np.int64]) -> DeviceEnergy:
