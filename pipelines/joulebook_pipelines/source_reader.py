@@ -23,6 +23,9 @@ COARSE_SHARE = 0.05
 FEWEST_OF_ANOTHER = 3
 """Readings that differ from those of the same moment from which on they are of another log."""
 
+SET_BACK_SHARE = 0.02
+"""Up to this share of a file's readings they are of a clock that was set back: two logs share more of their time."""
+
 ABOVE_LIMIT = "above-power-limit"
 
 OF_ALL = frozenset({
@@ -206,7 +209,8 @@ def _order_findings(name: str, taken: Taken, back_line: int | None) -> list[Find
         found.append(Finding(
             "duplicate-readings", Severity.WARNING, name,
             f"{counted(gone.height, 'reading')} with the stamp of an earlier line of the same device ({same} with the same values) "
-            f"set aside, first at line {int(gone['line'][0])}.{_of_two_logs(gone)}", {"readings": gone.height, "same": same},
+            f"set aside, first at line {int(gone['line'][0])}.{_of_two_logs(gone, count.readings)}",
+            {"readings": gone.height, "same": same},
         ))  # fmt: skip
     kept = count.equal_stamps - gone.height
     coarse = count.equal_stamps > COARSE_SHARE * max(count.readings, 1)
@@ -219,11 +223,16 @@ def _order_findings(name: str, taken: Taken, back_line: int | None) -> list[Find
     return found
 
 
-def _of_two_logs(gone: pl.DataFrame) -> str:
-    """Say what many stamps that come twice with other values mean."""
+def _of_two_logs(gone: pl.DataFrame, readings: int) -> str:
+    """Say what stamps that come twice with other values mean."""
     others = int((~gone["same"]).sum())
     if others < FEWEST_OF_ANOTHER or others <= gone.height // 2:
         return ""
+    if others <= SET_BACK_SHARE * readings:
+        return (
+            " Their values are others, and they are few: the clock was set back there. What passed twice by its stamps is in energies "
+            "once; split the file there and give each part a clock of its own."
+        )
     return (
         " Their values are others: two logs, perhaps of two machines, were put into one file. Give each a file of its own, with its "
         "host in [[source]]."

@@ -261,6 +261,16 @@ def test_two_logs_in_one_file_are_told(store: Store, tmp_path: Path, other: int,
     assert ("of two machines" in found) == told
 
 
+def test_a_clock_that_was_set_back_is_not_taken_for_a_second_machine(store: Store, tmp_path: Path) -> None:
+    shown = [f"10:{i // 60:02d}:{i % 60:02d}" for i in [*range(300), *range(294, 600)]]  # six seconds come twice
+    path = tmp_path / "meter.csv"
+    path.write_text("time,power_w\n" + "".join(f"2026-03-13T{at}Z,{400 + i % 9}\n" for i, at in enumerate(shown)))
+    (outcome,) = ingest.ingest((ingest.SourceFile(path, path.name, "meter", options=BERLIN),), store)
+    (found,) = (f.message for f in outcome.findings if f.code == "duplicate-readings")
+    assert "6 readings" in found
+    assert "the clock was set back there" in found
+
+
 def test_a_register_of_coarse_steps_is_one_in_the_hour_that_comes_twice_as_well(store: Store, tmp_path: Path) -> None:
     # Two hours from 02:00:01 summer time, every 2 s: odd seconds first, the even ones between them an hour later.
     rows = []
