@@ -235,6 +235,39 @@ def unpowered(power: pl.DataFrame, scope: str) -> pl.Series:
     return found if alone else none
 
 
+REVERSED_FACTOR = 2.0
+"""Power that is fed back may be as high as the power that is drawn; what is this many times as high never flowed."""
+
+
+def reversed_beyond(power: pl.DataFrame, scope: str) -> pl.Series:
+    """Return which readings say that the only device of a scope feeds back far more than it ever draws: they failed.
+
+    A machine that is off draws nothing, and one with panels or a battery feeds back; so a log without runs keeps zeros and
+    negative powers of the size of the others.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"device": "node", "power_w": [30.0, -12977.0, 0.0, -31.0, None]})
+    >>> reversed_beyond(frame, "node").to_list()
+    [False, True, False, False, False]
+    """
+    none = pl.Series("power_w", [False]).new_from_index(0, power.height)
+    if scope not in WHOLE_MACHINES:
+        return none
+    watts = power["power_w"]
+    most, least = watts.max(), watts.min()
+    if (
+        most is None
+        or least is None
+        or float(str(most)) <= 0
+        or float(str(least)) >= -REVERSED_FACTOR * float(str(most))
+    ):
+        return none
+    if power["device"].n_unique() > 1:
+        return none
+    return (watts < -REVERSED_FACTOR * float(str(most))).fill_null(value=False)
+
+
 def failed(readings: int, scope: str) -> list[Finding]:
     """Return a finding about readings of a run that failed, as :func:`unpowered` tells.
 

@@ -74,6 +74,22 @@ def test_a_machine_in_a_run_never_draws_nothing(hour, failure):
     assert "unpowered-in-run" in codes
 
 
+def test_a_machine_never_feeds_back_many_times_what_it_draws(hour):
+    """A logger that takes the first difference of its source for a power writes -13 kW now and then; without runs as well."""
+    failed = {1300 + 90 * k for k in range(10)}
+    rows = [(t, -12_977.0 if t in failed else w) for t, w in _rows()]
+    energy, codes, _ = hour(_meter(rows), "meter.csv", "node", told=False)
+    assert energy["value"] == pytest.approx(TRUTH_J, rel=1e-3)
+    assert energy["lo"] > 0
+    assert "unpowered-in-run" in codes
+
+
+def test_power_that_is_fed_back_stays_in_a_log_without_runs(hour):
+    rows = [(t, -w if t < 1200 else w) for t, w in _rows()]
+    energy, _, _ = hour(_meter(rows), "meter.csv", "node", told=False)
+    assert energy["value"] == pytest.approx(TRUTH_J - 2 * 120_000, rel=1e-3)
+
+
 def test_a_meter_that_dies_leaves_the_rest_of_the_run_open(hour):
     energy, _, _ = hour(_meter((t, 0.0 if t > 2400 else w) for t, w in _rows()), "m.csv", "node")
     assert energy["value"] == pytest.approx(480_000.0, rel=1e-3)

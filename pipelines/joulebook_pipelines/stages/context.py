@@ -156,9 +156,8 @@ class Context:
 
     def _without_failed(self, run: Run, scope: str, frame: pl.DataFrame) -> pl.DataFrame:
         """Return readings without the powers that a machine at work cannot have drawn, and note when they were read."""
-        if run.origin == WHOLE_LOG:
-            return frame
-        failed = rules.unpowered(frame, scope)
+        # A log as a whole may hold a machine that is off.
+        failed = (rules.reversed_beyond if run.origin == WHOLE_LOG else rules.unpowered)(frame, scope)
         if not failed.any():
             return frame
         self._failed[run.run_id, scope] = frame.filter(failed).select("device", "ts_utc")
