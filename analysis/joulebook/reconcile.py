@@ -160,7 +160,7 @@ def _same_scope(rows: pl.DataFrame, first: pl.DataFrame, subject: str) -> tuple[
 
 def _kwh(energy_j: float) -> str:
     """Return an energy as people read it."""
-    return f"{energy_j / 3.6e6:.3f} kWh" if abs(energy_j) >= 3.6e5 else f"{energy_j:.0f} J"
+    return f"{energy_j / 3.6e6:.3f} kWh" if abs(energy_j) >= 3.6e5 else f"{energy_j:.4g} J"
 
 
 def _row(r: Row, whole: Row, role: str) -> Row:

@@ -7,6 +7,7 @@ from datetime import datetime
 import polars as pl
 
 from joulebook.findings import Finding, Severity
+from joulebook.wording import energy, lasting
 
 EDGE_FACTOR = 1.5
 """A dip at the edge of the log is a stall cut short if it lasts less than this many typical inner dips [1]."""
@@ -71,11 +72,11 @@ def findings(dips: pl.DataFrame, first_utc: datetime, last_utc: datetime) -> tup
     tail = float(idle.filter(pl.col("end_utc") >= last_utc)["seconds"].sum())
     if head + tail < max(IDLE_SECONDS, IDLE_SHARE * (last_utc - first_utc).total_seconds()):
         return ()
-    parts = [f"{seconds:.0f} s at the {end}" for seconds, end in ((head, "start"), (tail, "end")) if seconds > 0]
+    parts = [f"{lasting(seconds)} at the {end}" for seconds, end in ((head, "start"), (tail, "end")) if seconds > 0]
     joules = float((idle["seconds"] * idle["mean_w"]).sum())
     return (Finding(
         "idle-at-edges", Severity.NOTE, "stalls",
-        f"For {' and '.join(parts)} the run draws no more than a waiting machine, {joules / 3600:.3g} Wh together: no "
+        f"For {' and '.join(parts)} the run draws no more than a waiting machine, {energy(joules)} together: no "
         "stalls, but part of the run's energy. Narrow its start and end if the job was not running then.",
         {"head_s": head, "tail_s": tail, "energy_j": joules},
     ),)  # fmt: skip

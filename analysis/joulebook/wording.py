@@ -40,3 +40,20 @@ def lasting(seconds: float, *, digits: int = 4) -> str:
         if abs(seconds) < limit:
             return f"{seconds / unit_s:.{digits if unit == 's' else 3}g} {unit}"
     return f"{seconds / 86_400.0:.{1 if abs(seconds) < 864_000.0 else 0}f} days"
+
+
+def energy(joules: float) -> str:
+    """Return an energy in the unit in which people read it, with the digits that a sentence needs.
+
+    Examples
+    --------
+    >>> energy(5.546), energy(5616.0), energy(5.652e8)
+    ('5.546 J', '1.56 Wh', '157 kWh')
+    """
+    if abs(joules) < 3.6e3:
+        return f"{joules:.4g} J"
+    return (
+        f"{joules / 3.6e3:.3g} Wh"
+        if abs(joules) < 3.6e6
+        else f"{joules / 3.6e6:.{4 if abs(joules) >= 3.6e9 else 3}g} kWh"
+    )
