@@ -262,7 +262,8 @@ def _answer(
     tail_s = (stamps[-1] - stamps[first]).total_seconds()
     n_eff = level.n_eff or 0.0
     if tail_s < MIN_TAIL_S or n_eff < MIN_TAIL_N_EFF:
-        short = f"steady state would hold {tail_s:.0f} s and {n_eff:.0f} independent readings of {MIN_TAIL_N_EFF:.0f}"
+        found = f"the steady part is {tail_s:.0f} s with {n_eff:.0f} independent readings"
+        short = f"{found}; {MIN_TAIL_S:.0f} s and {MIN_TAIL_N_EFF:.0f} are needed"
         return _refusal(short, Kind.NONE, frame, n)
     step_s = tail_s / max(tail.size - 1, 1)
     drift = _trend(means[steady_bins], tail.size * step_s, tail.size, n_eff)
