@@ -33,7 +33,7 @@ PROVED = {
     "nsys-nvtx": (2, 3),
     "nvidia-dmon": (5, 2),
     "nvidia-pmon": (1, 1),
-    "nvidia-smi-csv": (26, 3),
+    "nvidia-smi-csv": (27, 3),
     "nvidia-smi-q": (2, 1),
     "nvidia-smi-table": (1, 1),
     "nvidia-smi-xml": (3, 1),
