@@ -133,7 +133,7 @@ def test_phases_in_another_zone_than_the_power_are_told_with_the_hours(gpu_log, 
     cli.run_command(["run", str(folder), "-o", str(out), "--no-report", "-q"])
     with open_store(out / "study.duckdb") as store:
         (found,) = store.findings().filter(pl.col("code") == "phases-outside-runs")["message"]
-    assert "+8 h" in found
+    assert "It begins 8 h after the run" in found
 
 
 @pytest.mark.parametrize(("watts", "totals"), [(200.0, 0), (0.0, 1)])
