@@ -10,7 +10,7 @@ import polars as pl
 from joulebook import own_time, rules
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
-from joulebook_pipelines import source_doubts, tally
+from joulebook_pipelines import source_doubts, tally, undated
 from joulebook_pipelines.logs import clock_set, table
 from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.contract import Adapter, Channel, Log, Part
@@ -71,10 +71,11 @@ def take(log: Log, adapter: Adapter, store: Store, source_id: int, count: tally.
 
 
 def _take_parts(log: Log, adapter: Adapter, store: Store, source_id: int, taken: Taken, progress: Progress) -> None:
-    told = 0
+    told, begin = 0, undated.begin(store)
 
     def counted(part: Part) -> Part:
         """Count the readings of a part where it is made: what is written waits for nothing else then."""
+        part = undated.later(part, begin)
         if part.readings is not None and part.readings.height:
             taken.count.add(part.readings)
             taken.spans |= (

@@ -142,8 +142,8 @@ def _one_after_another(frame: pl.DataFrame) -> pl.DataFrame:
 def _no_times(log: Log) -> Finding:
     return Finding(
         "no-times", Severity.WARNING, log.name,
-        "The table does not say when its runs took place: they were laid one after another from 1970-01-01. Energies, durations and "
-        "energies per token hold; nothing can be compared in time with other files.",
+        "The table does not say when its runs took place: they were laid one after another from 1970-01-01, behind those of other such "
+        "tables. Energies, durations and energies per token hold; nothing can be compared in time with other files.",
     )  # fmt: skip
 
 
