@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -30,6 +31,9 @@ SHORTER = (0.5, 0.25, 0.1)
 LONGER, LONGEST_S = (1.6, 2.5, 5.0, 10.0), 15.0
 """Windows tried beside the whole period, as multiples of it, and the longest of them [s]: a meter may tell a moving mean of
 several seconds each second."""
+
+SMOOTH = 0.6
+"""How near to that root a moving mean may come, since loads that repeat themselves have a memory."""
 
 LEFT_SHARE = 0.5
 """Share of what shorter windows leave unexplained that a longer one may leave."""
@@ -180,7 +184,19 @@ def longer(fast: Signal, slow: Signal) -> list[Sensor]:
     if slow.kind in (COUNTER, INSTANT) or slow.window_s:
         return []
     held = left_open(fast, slow)[0].held
-    return [Sensor(k * slow.period_s, 0.0, held) for k in LONGER if k * slow.period_s <= LONGEST_S]
+    long = (k for k in LONGER if k * slow.period_s <= LONGEST_S)
+    return [Sensor(k * slow.period_s, 0.0, held) for k in long if _is_smooth(slow, math.ceil(k))]
+
+
+def _is_smooth(slow: Signal, steps: int) -> bool:
+    """Tell whether a log may be a mean over so many of its steps.
+
+    Each step of a moving mean takes in one step's worth of new power, so that its square is an even share of that over the
+    window, for a load without memory. Samples of a load that changes faster than they are taken are as far from their
+    neighbours as from any: ``steps`` times as much, and any smoothing foretells them better. The root lies between the two.
+    """
+    one, many = (float(np.mean((slow.value[k:] - slow.value[:-k]) ** 2)) for k in (1, steps))
+    return SMOOTH * one * math.sqrt(steps) <= many
 
 
 def believable(trials: list[Fit]) -> list[Fit]:

@@ -36,13 +36,15 @@ LONGER_GAIN = 1.6
 """Likelihood a sample that a window longer than the step must have over the plain one: of two logs of one pace, neither of which
 knows what lay between its samples, a longer mean leaves less unexplained without foretelling more."""
 
+SURE_R2 = 0.98
+"""Share of a log's variance from which a longer window of two logs of one pace is sure: a moving mean is foretold that well."""
+
 LEAST_AGREEMENT = 0.3
 """Share of the best correlation from which a shift is worth a fit: it is taken between steps of a grid, so that a right one
 may be seen at less than its height."""
 
 WORTH = 0.5
-"""Share of the best likelihood in some of a log from which a shift is fitted to all of it; far below the shares from which
-it would count as another answer."""
+"""Share of the best likelihood in some of a log from which a shift is fitted to all of it; far below that of another answer."""
 
 LEAST_SHOWN = 25.0
 """Log-likelihood from which a candidate shows a relation under a sensor."""
@@ -80,8 +82,15 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
     if smoothed:
         others, open_s = _settled(fast, slow, [max(smoothed, key=_each).shift_s], smoothed)
         if others and _each(others[0]) > LONGER_GAIN * _each(fits[0]):
-            return others, open_s
+            return others, max(open_s, _of_window_s(fast, slow, others[0], fits[0]))
     return fits, model_s
+
+
+def _of_window_s(fast: Signal, slow: Signal, longer: Fit, plain_one: Fit) -> float:
+    """Return by how much a window longer than the step moves the shift, where samples that miss what lay between them look alike."""
+    if longer.r2 >= SURE_R2 or not align_model.alike(fast.period_s, slow):
+        return 0.0
+    return abs(longer.sensor.window_s - plain_one.sensor.window_s) / 2
 
 
 def _settled(fast: Signal, slow: Signal, centres_s: Iterable[float], trials: list[Fit]) -> tuple[list[Fit], float]:

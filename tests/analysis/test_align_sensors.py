@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.signal import lfilter
 
-from joulebook import align, align_curve, align_trials
+from joulebook import align, align_curve, align_sensors, align_trials
 from joulebook.align_search import Candidates
 from joulebook.align_signal import Signal, build
 
@@ -186,3 +186,17 @@ def test_a_large_step_far_from_the_middle_of_a_log_is_found() -> None:
     when, size = found.steps.row(0)
     assert size == pytest.approx(30.0, abs=0.5)
     assert (when.timestamp() - T0_US / 1e6) == pytest.approx(1080.0, abs=60.0)
+
+
+def test_only_a_log_without_jumps_may_be_a_moving_mean() -> None:
+    """Samples of a load that changes faster than they are taken look smoother under any window, and are no mean of it."""
+    watts = np.repeat(np.random.default_rng(5).uniform(100.0, 400.0, 4000), 7)  # another level each 0.7 s
+
+    def signal(value: np.ndarray) -> Signal:
+        return Signal(np.arange(value.size, dtype=float), value, "mean", 1.0, None, 0)
+
+    sums = np.cumsum(watts)
+    moving = (sums[100::10] - sums[:-100:10]) / 100  # over 10 s, each second
+    fast = signal(watts[::10])
+    assert align_sensors.longer(fast, signal(watts[3::10])) == []
+    assert [s.window_s for s in align_sensors.longer(fast, signal(moving))] == [1.6, 2.5, 5.0, 10.0]
