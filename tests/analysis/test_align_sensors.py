@@ -198,5 +198,5 @@ def test_only_a_log_without_jumps_may_be_a_moving_mean() -> None:
     sums = np.cumsum(watts)
     moving = (sums[100::10] - sums[:-100:10]) / 100  # over 10 s, each second
     fast = signal(watts[::10])
-    assert align_sensors.longer(fast, signal(watts[3::10])) == []
+    assert max(s.window_s for s in align_sensors.longer(fast, signal(watts[3::10]))) < 2
     assert [s.window_s for s in align_sensors.longer(fast, signal(moving))] == [1.6, 2.5, 5.0, 10.0]
