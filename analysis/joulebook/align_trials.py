@@ -74,7 +74,8 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
     sensors, longer = align_sensors.left_open(fast, few), align_sensors.longer(fast, few)
     trials = _under_all_sensors(fast, few, found, sensors)
     if longer and not _shown(trials):
-        trials = align_sensors.believable(_under_all_sensors(fast, few, found, [*sensors, *longer]))
+        wide = align_sensors.believable(_under_all_sensors(fast, few, found, [*sensors, *longer]))
+        trials = wide if all(_is_sure(fast, slow, f) for f in wide if f.sensor in longer) else trials
     if not trials:
         return [], 0.0
     fits, model_s = _settled(fast, slow, found.shift_s, trials)
@@ -82,15 +83,15 @@ def refine(fast: Signal, slow: Signal, found: Candidates) -> tuple[list[Fit], fl
     if smoothed:
         others, open_s = _settled(fast, slow, [max(smoothed, key=_each).shift_s], smoothed)
         if others and _each(others[0]) > LONGER_GAIN * _each(fits[0]):
-            return others, max(open_s, _of_window_s(fast, slow, others[0], fits[0]))
+            if _is_sure(fast, slow, others[0]):
+                return others, open_s
+            model_s = max(model_s, abs(others[0].sensor.window_s - fits[0].sensor.window_s) / 2)
     return fits, model_s
 
 
-def _of_window_s(fast: Signal, slow: Signal, longer: Fit, plain_one: Fit) -> float:
-    """Return by how much a window longer than the step moves the shift, where samples that miss what lay between them look alike."""
-    if longer.r2 >= SURE_R2 or not align_model.alike(fast.period_s, slow):
-        return 0.0
-    return abs(longer.sensor.window_s - plain_one.sensor.window_s) / 2
+def _is_sure(fast: Signal, slow: Signal, longer: Fit) -> bool:
+    """Tell whether a window longer than the step is sure: logs that miss what lay between their samples look smoother than they are."""
+    return longer.r2 >= SURE_R2 or not align_model.alike(fast.period_s, slow)
 
 
 def _settled(fast: Signal, slow: Signal, centres_s: Iterable[float], trials: list[Fit]) -> tuple[list[Fit], float]:
