@@ -33,7 +33,8 @@ LONGER, LONGEST_S = (1.6, 2.5, 5.0, 10.0), 15.0
 several seconds each second."""
 
 SMOOTH = 0.6
-"""How near to that root a moving mean may come, since loads that repeat themselves have a memory."""
+"""Least smoothness of a log that may be a moving mean; 1 is the middle between a mean and samples of a load without memory, and
+loads that repeat themselves come nearer to samples."""
 
 LEFT_SHARE = 0.5
 """Share of what shorter windows leave unexplained that a longer one may leave."""
@@ -193,7 +194,7 @@ def _is_smooth(slow: Signal, steps: int) -> bool:
 
     Each step of a moving mean takes in one step's worth of new power, so that its square is an even share of that over the
     window, for a load without memory. Samples of a load that changes faster than they are taken are as far from their
-    neighbours as from any: ``steps`` times as much, and any smoothing foretells them better. The root lies between the two.
+    neighbours as from any: ``steps`` times as much, and any smoothing foretells them better. The root is the middle of the two.
     """
     one, many = (float(np.mean((slow.value[k:] - slow.value[:-k]) ** 2)) for k in (1, steps))
     return SMOOTH * one * math.sqrt(steps) <= many

@@ -26,8 +26,7 @@ RIPPLE_S, RUNGS = 12.0, 12
 some steps away, and the coarse grid, which may pass the right shift at half of its own step, shows the others better."""
 
 BESIDE = (-1.0, -0.5, 0.5, 1.0)
-"""Starts beside the best shift, in periods of a fast log of the same pace: the hill where samples lie on each other hides
-the right one from the search."""
+"""Starts beside the best shift, in periods of a fast log of its pace: where samples lie on each other a hill hides the right one."""
 
 HILL_SHARE = 0.9
 """Share of the best likelihood from which a hill beside the best one widens the interval."""
@@ -40,8 +39,7 @@ SURE_R2 = 0.98
 """Share of a log's variance from which a longer window of two logs of one pace is sure: a moving mean is foretold that well."""
 
 LEAST_AGREEMENT = 0.3
-"""Share of the best correlation from which a shift is worth a fit: it is taken between steps of a grid, so that a right one
-may be seen at less than its height."""
+"""Share of the best correlation from which a shift is worth a fit: between steps of a grid a right one is seen lower than it is."""
 
 WORTH = 0.5
 """Share of the best likelihood in some of a log from which a shift is fitted to all of it; far below that of another answer."""

@@ -10,6 +10,7 @@ import polars as pl
 
 from joulebook.boundaries import BESIDE, SCOPES, SUMMED_SCOPES
 from joulebook.findings import Finding, Severity
+from joulebook.wording import energy as energy_of
 
 AGREE_SHARE = 0.05
 """Two energies of one scope agree within this share (InferenceX's limit for counter against integral)."""
@@ -140,7 +141,8 @@ def _same_scope(rows: pl.DataFrame, first: pl.DataFrame, subject: str) -> tuple[
         ratio = one["energy_j"] / r["energy_j"] if r["energy_j"] else np.inf
         evidence = {"ratio": ratio, one["source"]: one["energy_j"], r["source"]: r["energy_j"]}
         text = (
-            f"{r['scope']}: {one['source']} says {_kwh(one['energy_j'])}, {r['source']} says {_kwh(r['energy_j'])} "
+            f"{r['scope']}: {one['source']} says {energy_of(one['energy_j'])}, {r['source']} says "
+            f"{energy_of(r['energy_j'], beside=one['energy_j'])} "
             f"(ratio {ratio:.3g})."
         )
         if not 1 / ERROR_RATIO <= ratio <= ERROR_RATIO:
@@ -156,11 +158,6 @@ def _same_scope(rows: pl.DataFrame, first: pl.DataFrame, subject: str) -> tuple[
                 "machines are told apart by their host in [[source]].", evidence,
             ))  # fmt: skip
     return others, out
-
-
-def _kwh(energy_j: float) -> str:
-    """Return an energy as people read it."""
-    return f"{energy_j / 3.6e6:.3f} kWh" if abs(energy_j) >= 3.6e5 else f"{energy_j:.4g} J"
 
 
 def _row(r: Row, whole: Row, role: str) -> Row:
@@ -206,7 +203,7 @@ def _parts_findings(whole: Row, parts: list[Row], rest: Row, subject: str) -> li
         sure = rest["hi"] < 0
         return [Finding(
             "parts-exceed-whole", Severity.ERROR if sure else Severity.WARNING, subject,
-            f"{names} claim {_kwh(total - left)}, more than the {whole['scope']} that holds them ({_kwh(total)}). "
+            f"{names} claim {energy_of(total - left, beside=total)}, more than the {whole['scope']} that holds them ({energy_of(total)}). "
             "A device counted twice, a sensor that wakes what it reads, or one that sees part of the time: do not use "
             "its baseline.",
             evidence,

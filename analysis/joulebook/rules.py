@@ -7,6 +7,7 @@ steps back in time, filled tails) is judged where the whole source is at hand.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -226,13 +227,9 @@ def unpowered(power: pl.DataFrame, scope: str) -> pl.Series:
     >>> unpowered(frame, "node").to_list(), unpowered(frame, "facility").to_list()
     ([False, True, True, False], [False, False, False, False])
     """
-    none = pl.Series("power_w", [False]).new_from_index(0, power.height)
-    if scope not in WHOLE_MACHINES:
-        return none
-    watts = power["power_w"]
-    found = (watts <= 0).fill_null(value=False)
-    alone = found.any() and (watts > 0).any() and power["device"].n_unique() == 1
-    return found if alone else none
+    if scope not in WHOLE_MACHINES or not (power["power_w"] > 0).any():
+        return _none(power)
+    return _of_one_device(power, power["power_w"] <= 0)
 
 
 REVERSED_FACTOR = 2.0
@@ -251,21 +248,19 @@ def reversed_beyond(power: pl.DataFrame, scope: str) -> pl.Series:
     >>> reversed_beyond(frame, "node").to_list()
     [False, True, False, False, False]
     """
-    none = pl.Series("power_w", [False]).new_from_index(0, power.height)
-    if scope not in WHOLE_MACHINES:
-        return none
-    watts = power["power_w"]
-    most, least = watts.max(), watts.min()
-    if (
-        most is None
-        or least is None
-        or float(str(most)) <= 0
-        or float(str(least)) >= -REVERSED_FACTOR * float(str(most))
-    ):
-        return none
-    if power["device"].n_unique() > 1:
-        return none
-    return (watts < -REVERSED_FACTOR * float(str(most))).fill_null(value=False)
+    most: Any = power["power_w"].max()
+    if scope not in WHOLE_MACHINES or most is None or most <= 0:
+        return _none(power)
+    return _of_one_device(power, power["power_w"] < -REVERSED_FACTOR * most)
+
+
+def _of_one_device(power: pl.DataFrame, found: pl.Series) -> pl.Series:
+    """Return what was found, nothing where there are several devices: one of them may be off or feed back."""
+    return found.fill_null(value=False) if found.any() and power["device"].n_unique() == 1 else _none(power)
+
+
+def _none(power: pl.DataFrame) -> pl.Series:
+    return pl.Series("power_w", [False]).new_from_index(0, power.height)
 
 
 def failed(readings: int, scope: str) -> list[Finding]:

@@ -42,18 +42,24 @@ def lasting(seconds: float, *, digits: int = 4) -> str:
     return f"{seconds / 86_400.0:.{1 if abs(seconds) < 864_000.0 else 0}f} days"
 
 
-def energy(joules: float) -> str:
+def energy(joules: float, *, beside: float | None = None) -> str:
     """Return an energy in the unit in which people read it, with the digits that a sentence needs.
+
+    Parameters
+    ----------
+    joules
+        The energy [J].
+    beside
+        Another one [J] that it is compared with: both have its unit.
 
     Examples
     --------
-    >>> energy(5.546), energy(5616.0), energy(5.652e8)
-    ('5.546 J', '1.56 Wh', '157 kWh')
+    >>> energy(5.546), energy(5616.0), energy(5.652e8), energy(41400.0, beside=2490.0)
+    ('5.546 J', '1.56 Wh', '157 kWh', '41400 J')
     """
-    if abs(joules) < 3.6e3:
-        return f"{joules:.4g} J"
-    return (
-        f"{joules / 3.6e3:.3g} Wh"
-        if abs(joules) < 3.6e6
-        else f"{joules / 3.6e6:.{4 if abs(joules) >= 3.6e9 else 3}g} kWh"
-    )
+    size = abs(joules if beside is None else beside)
+    unit_j, unit, digits = 3.6e6, "kWh", 4 if size >= 3.6e9 else 3
+    if size < 3.6e6:
+        unit_j, unit, digits = (1.0, "J", 4) if size < 3.6e3 else (3.6e3, "Wh", 3)
+    value = joules / unit_j
+    return f"{value:.{digits}g} {unit}" if abs(value) < 10.0**digits else f"{value:.0f} {unit}"

@@ -14,6 +14,10 @@ MOST_STEPS = 200_000
 """Steps of all runs that are kept in memory; of more, those of a run are asked for each time."""
 
 
+_COVERS_LESS = "not i.chosen and i.reason like 'covers %'"
+"""Of instruments: one that would be used if it covered as much as the one that is."""
+
+
 class Questions(ChannelReads):
     """The questions about runs, their steps, their numbers and where these come from; and about a source that was just read."""
 
@@ -74,16 +78,16 @@ class Questions(ChannelReads):
 
     def passes_over(self, run_id: str, scope: str) -> bool:
         """Return whether instruments of a run were not chosen because they cover less."""
-        query = "select distinct run_id, scope from instruments where not chosen and reason like 'covers %'"
+        query = f"select distinct run_id, scope from instruments i where {_COVERS_LESS}"
         return bool(self.once_by(query, run_id=run_id, scope=scope).height)
 
     def passed_over(self, run_id: str, scope: str, start_utc: datetime, end_utc: datetime) -> pl.DataFrame:
         """Return the power of instruments that were not chosen because they cover less, with ``adapter, coverage_ratio``."""
         return self.sql(
-            """select s.adapter, i.coverage_ratio, r.device, r.ts_utc, r.span_s, r.power_w, r.utilization_ratio
+            f"""select s.adapter, i.coverage_ratio, r.device, r.ts_utc, r.span_s, r.power_w, r.utilization_ratio
             from instruments i join sources s on s.source_id = i.source_id
             join aligned_readings r on r.source_id = i.source_id and r.device = i.device
-            where i.run_id = ? and i.scope = ? and not i.chosen and i.reason like 'covers %' and r.power_w is not null
+            where i.run_id = ? and i.scope = ? and {_COVERS_LESS} and r.power_w is not null
                 and r.ts_utc between cast(? as timestamptz) and cast(? as timestamptz)
             order by r.device, r.ts_utc""",
             [run_id, scope, start_utc.isoformat(), end_utc.isoformat()],

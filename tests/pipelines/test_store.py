@@ -46,9 +46,10 @@ def test_a_transaction_that_fails_leaves_nothing(store):
 
 
 def test_the_database_draws_no_bar_of_its_own_into_the_output(store, tmp_path):
+    setting = "select current_setting('enable_progress_bar')"
+    assert store.sql(setting).row(0) == (False,)
     with fleet_tables.Place(str(tmp_path)).connect() as fleet:
-        for con in (store._con, fleet):
-            assert con.execute("select current_setting('enable_progress_bar')").fetchone() == (False,)
+        assert fleet.execute(setting).fetchone() == (False,)
 
 
 def test_a_column_that_does_not_exist_is_an_error(store):

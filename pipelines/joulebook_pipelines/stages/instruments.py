@@ -8,8 +8,8 @@ from joulebook import instrument_parts, instruments, schema
 from joulebook.findings import Finding, Severity
 from joulebook.wording import lasting
 from joulebook_pipelines.adapters import ADAPTERS
+from joulebook_pipelines.stages import instrument_facts
 from joulebook_pipelines.stages.context import Context, Run, Stage
-from joulebook_pipelines.stages.instrument_facts import InstrumentFacts
 from joulebook_pipelines.stages.numbers import Numbers
 
 HALF_INSIDE = 0.5
@@ -44,7 +44,7 @@ def _work(context: Context) -> Numbers:
         .with_columns(family=_family(context))
         .join(lengths, on="run_id", maintain_order="left")
     )
-    judged = instruments.judged(InstrumentFacts(context.store).of(_of_their_runs(seen)))
+    judged = instruments.judged(instrument_facts.of(context.store, _of_their_runs(seen)))
     choice = instruments.shown(judged)
     passed = choice.with_columns(**_passed()).drop("passed_from_s", "passed_until_s")
     context.store.replace("instruments", passed)
