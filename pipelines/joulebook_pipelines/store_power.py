@@ -94,15 +94,13 @@ class PowerReads(Reads):
         named: dict[tuple[str, str], list[pl.DataFrame]] = {}
         for row, frame in zip(chosen.iter_rows(named=True), frames, strict=True):
             device_name = f"{row['host']}/{row['device']}" if several else row["device"]
-            rows = _not_passed(frame, row)
-            of_device, host, source = (
-                pl.Series(name, [value], kind).new_from_index(0, rows.height)
-                for name, value, kind in (
-                    ("device", device_name, pl.String), ("host", row["host"], pl.String), ("source_id", row["source_id"], pl.Int32),
-                )
-            )  # fmt: skip
-            told = (rows[c] for c in ("ts_utc", "span_s", *quantities))
-            columns = pl.DataFrame([of_device, *told, *([host] if several else []), source])
+            # What is the same in each row stays one value: written out it takes as long as reading the powers.
+            of_device, source = (
+                pl.lit(device_name).alias("device"),
+                pl.lit(row["source_id"], pl.Int32).alias("source_id"),
+            )
+            host = [pl.lit(row["host"]).alias("host")] if several else []
+            columns = _not_passed(frame, row).select(of_device, "ts_utc", "span_s", *quantities, *host, source)
             named.setdefault((row["host"], device_name), []).append(columns)
         joined = [_in_order(parts) for _, parts in sorted(named.items())]
         if len(joined) == 1:
