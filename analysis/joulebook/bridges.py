@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numba import njit
 from numpy.typing import NDArray
 
 from joulebook import ranks
@@ -19,6 +20,12 @@ PERIODS = 3.0
 PACE_STEPS = 11
 """Steps whose median is the pace of a log at their middle: more than half of them have to be long."""
 
+MANY_STAMPS = 1 << 18
+"""Of more stamps than this an array of all steps is avoided: it costs more to make than to fill."""
+
+AROUND_MEDIAN = (0.49, 0.51)
+"""Shares of the first steps between which the median of all of them is looked for."""
+
 STAMP_TOLERANCE_S = 1e-3
 """Stamps are commonly printed to the millisecond, so limits on steps give way by one."""
 
@@ -31,10 +38,47 @@ def median_step_s(stamp_s: Floats) -> float | None:
     >>> median_step_s(np.array([0.0, 1.0, 1.0, 2.0, 9.0]))
     1.0
     """
+    if stamp_s.size > MANY_STAMPS:
+        some = np.diff(stamp_s[:MANY_STAMPS])
+        low, high = (ranks.quantile(some, q) for q in AROUND_MEDIAN)
+        found = _median_between(stamp_s, max(low, np.nextafter(0.0, 1.0)), high)
+        if np.isfinite(found):
+            return float(found)
     step = np.diff(stamp_s)
     if step.size and not step.min() > 0:
         step = step[step > 0]
     return ranks.median(step) if step.size else None
+
+
+@njit(cache=True, nogil=True)
+def _median_between(stamp_s: Floats, low_s: float, high_s: float) -> float:
+    """Return the median of the steps above 0 where it lies between two bounds and few others do, else no number.
+
+    A log of a hundred million lines has no room for an array of all its steps.
+    """
+    kept = np.empty(min(stamp_s.size, 2 * MANY_STAMPS))
+    below, within, lowest, above = 0, 0, 0, 0
+    for i in range(stamp_s.size - 1):
+        step = stamp_s[i + 1] - stamp_s[i]
+        if step <= 0:
+            continue
+        if step < low_s:
+            below += 1
+        elif step > high_s:
+            above += 1
+        else:
+            lowest += step == low_s
+            if within < kept.size:
+                kept[within] = step
+            within += 1
+    count = below + within + above
+    first, second = (count - 1) // 2 - below, count // 2 - below
+    if lowest == within and first >= 0 and second < within:
+        return low_s
+    if within > kept.size or first < 0 or second >= within:
+        return np.nan
+    ordered = np.sort(kept[:within])
+    return float((ordered[first] + ordered[second]) / 2.0)
 
 
 def limit_s(period_s: float | None) -> float:

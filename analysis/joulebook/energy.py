@@ -143,9 +143,10 @@ def _readings(power: pl.DataFrame) -> pl.DataFrame:
     watts = pl.col("power_w").cast(pl.Float64) if "power_w" in power.columns else pl.lit(None, dtype=pl.Float64)
     if "energy_j" in power.columns and power["energy_j"].null_count() < power.height:
         watts = pl.coalesce(watts, pl.when(span > 0).then(pl.col("energy_j") / span))
-    several = "source_id" in power.columns and power["source_id"].n_unique() > 1
+    several = "source_id" in power.columns and power.select(pl.col("source_id").n_unique()).item() > 1
     logs = ["source_id"] if several else []
-    return power.select("device", "ts_utc", span.alias("span_s"), watts.alias("power_w"), *logs).drop_nulls("ts_utc")
+    readings = power.select("device", "ts_utc", span.alias("span_s"), watts.alias("power_w"), *logs)
+    return readings.drop_nulls("ts_utc") if readings["ts_utc"].has_nulls() else readings
 
 
 def _attempts(attempts: pl.DataFrame | None, device: str) -> pl.Series | None:

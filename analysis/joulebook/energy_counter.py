@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from joulebook import bridges, stretches, uncertainty
-from joulebook.energy_device import DeviceEnergy, judged, seconds
+from joulebook import arrays, bridges, stretches, uncertainty
+from joulebook.energy_device import DeviceEnergy, judged
 from joulebook.stretches import Stretches
 
 
@@ -27,9 +27,9 @@ def measure_counter(
         Step of the counter [J].
     """
     known = deltas.filter((pl.col("span_s") > 0) & pl.col("energy_j").is_not_null())
-    stamp, span = seconds(known["ts_utc"], origin_us), known["span_s"].to_numpy()
+    stamp, span = arrays.seconds(known["ts_utc"], origin_us), known["span_s"].to_numpy()
     power = known["energy_j"].to_numpy() / span
-    read = seconds(deltas["ts_utc"], origin_us)
+    read = arrays.seconds(deltas["ts_utc"], origin_us)
     period = bridges.median_step_s(read)
     whole = stretches.over_spans(stamp, span, power, limit_s=0.0)
     longer, held_s = stretches.extended(whole, length_s=length_s, reach_s=period or 0.0)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import NDArray
 
-from joulebook import aliasing, bridges, load_edges, ranks, stats, step_sums, stretches, uncertainty
+from joulebook import aliasing, arrays, bridges, load_edges, ranks, stats, step_sums, stretches, uncertainty
 from joulebook.stretches import Floats, Stretches
 from joulebook.wording import lasting
 
@@ -94,27 +93,6 @@ class DeviceEnergy:
         return float(np.sqrt(self.noise_j**2 + self.edges_j**2 + self.resolution_j**2 + self.aliasing_j**2))
 
 
-def _array(values: pl.Series) -> NDArray[Any]:
-    """Return values for reading only, whether they had to be copied or not: compiled code is made once a kind of array."""
-    array = values.to_numpy().view()
-    array.flags.writeable = False
-    return array
-
-
-def seconds(stamps: pl.Series, origin_us: int) -> Floats:
-    """Return stamps as seconds since an origin, which is in µs since 1970."""
-    since_s = np.empty(len(stamps))
-    _since(_array(stamps.cast(pl.Datetime("us", "UTC")).to_physical()), origin_us, since_s)
-    return since_s
-
-
-@njit(cache=True, nogil=True)
-def _since(stamp_us: NDArray[np.int64], origin_us: int, seconds: Floats) -> None:
-    """Write the seconds since an origin, without a large array on the way: those cost more to make than to fill."""
-    for i in range(stamp_us.size):
-        seconds[i] = (stamp_us[i] - origin_us) / 1e6
-
-
 def measure(
     readings: pl.DataFrame, *, device: str, origin_us: int, length_s: float, rule: Rule, attempts: pl.Series | None
 ) -> DeviceEnergy:
@@ -133,12 +111,12 @@ def measure(
     attempts
         Stamps at which the tool asked, with or without success; ``None`` = as the readings.
     """
-    if not readings["power_w"].is_finite().fill_null(value=False).all():
+    if readings["power_w"].has_nulls() or not np.isfinite(float(readings["power_w"].sum())):
         readings = readings.filter(pl.col("power_w").is_finite())
     if not readings["ts_utc"].is_sorted():
         readings = readings.sort("ts_utc", maintain_order=True)
-    stamp, power = seconds(readings["ts_utc"], origin_us), _array(readings["power_w"])
-    asked = stamp if attempts is None else np.sort(seconds(attempts.drop_nulls(), origin_us))
+    stamp, power = arrays.seconds(readings["ts_utc"], origin_us), arrays.of(readings["power_w"])
+    asked = stamp if attempts is None else np.sort(arrays.seconds(attempts.drop_nulls(), origin_us))
     period = rule.period_s or bridges.median_step_s(asked)
     limit = rule.max_gap_s if rule.max_gap_s is not None else bridges.limit_s(period)
     whole, blur, method = _model(stamp, readings["span_s"], power, rule, period_s=period, limit_s=limit, asked=asked)
@@ -177,7 +155,7 @@ def _rounded(result: DeviceEnergy, readings: pl.DataFrame, seen: slice) -> Devic
         result = _rounded_by_log(result, readings["source_id"].to_numpy()[seen])
     if not result.method.startswith(MEANS):
         return result
-    told_j = result.power_w * _array(readings["span_s"].fill_null(0.0))[seen]
+    told_j = result.power_w * arrays.of(readings["span_s"].fill_null(0.0))[seen]
     return replace(result, resolution_j=max(result.resolution_j, uncertainty.digits_j(told_j)))
 
 
@@ -267,8 +245,7 @@ def judged(
     )  # fmt: skip
     if s.start_s.size == 0 or inside.size == 0:
         return result
-    jumps = np.diff(inside)
-    step_sd = float(np.sqrt(stats.dot(jumps, jumps) / jumps.size / 2)) if jumps.size else 0.0
+    step_sd = float(np.sqrt(step_sums.squared_jumps(inside) / (inside.size - 1) / 2)) if inside.size > 1 else 0.0
     grain, noise = uncertainty.grain_w(inside), uncertainty.noise_j(s)
     edges = uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=stats.standard_deviation(inside))
     # Point readings show a jump at an end in their own differences; of means only the ends tell.

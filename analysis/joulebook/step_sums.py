@@ -43,6 +43,25 @@ def jump_variances(stamp_s: Floats, power_w: Floats, seen_s: float, variance: Fl
 
 
 @njit(cache=True, nogil=True)
+def squared_jumps(power_w: Floats) -> float:
+    """Return the sum of the squared differences of readings that follow each other [W²]; tile by tile as the energy.
+
+    Examples
+    --------
+    >>> squared_jumps(np.array([1.0, 3.0, 2.0]))
+    5.0
+    """
+    total = 0.0
+    for first in range(0, power_w.size - 1, TILE):
+        tile = 0.0
+        for i in range(first, min(first + TILE, power_w.size - 1)):
+            jump = power_w[i + 1] - power_w[i]
+            tile += jump * jump
+        total += tile
+    return total
+
+
+@njit(cache=True, nogil=True)
 def step_counts(stamp_s: Floats, near_s: float, limit_s: float) -> tuple[int, int]:
     """Return how many stamps lie behind the one before, and how many of these steps are over one length up to another.
 

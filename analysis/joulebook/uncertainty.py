@@ -94,8 +94,9 @@ def _effective_number(weights: Floats) -> float:
     They are taken as shares of the largest: the squares themselves can vanish below the smallest double.
     """
     total, squares, largest = 0.0, 0.0, weights.max()
+    scale = 1.0 / largest
     for weight in weights:
-        share = weight / largest
+        share = weight * scale if scale < np.inf else weight / largest
         total += share
         squares += share * share
     return float(total * total / squares)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import polars as pl
 
 from joulebook import clock_maps, schema
@@ -271,9 +270,9 @@ def on_reference(frame: pl.DataFrame, clock: dict[str, object], bounds: Bounds) 
 def between(frame: pl.DataFrame, bounds: Bounds) -> pl.DataFrame:
     """Return the rows from one stamp to another, both included, of rows in order of time: a view of them."""
     since, until = (None if t is None else (t - _EPOCH) // _MICROSECOND for t in bounds)
-    at = frame["ts_utc"].to_physical().to_numpy()
-    first = 0 if since is None else int(np.searchsorted(at, since, side="left"))
-    behind = frame.height if until is None else int(np.searchsorted(at, until, side="right"))
+    at = frame["ts_utc"].to_physical()
+    first = 0 if since is None else int(at.search_sorted(since, side="left"))
+    behind = frame.height if until is None else int(at.search_sorted(until, side="right"))
     return frame.slice(first, max(behind - first, 0))
 
 
