@@ -130,7 +130,7 @@ def _steps(left: Floats, inner: Floats, least_w: float) -> list[int]:
     noise = stats.difference_sd(left)
     least_w = max(STEP_SIGMAS * noise, STEP_CHANGES * stats.MAD_TO_SD * float(np.median(np.abs(rise))), least_w)
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(inner, SIDE), axis=1)
-    recent = np.array([np.ptp(smooth[max(i - SETTLING_CELLS, 0) : i + SIDE + 2]) for i in range(size)])
+    recent = _spread(smooth)
     limit = np.maximum.reduce([np.full(size, least_w), np.abs(own), SETTLING_SHARE * recent])
     over, jump, found = np.abs(rise) - limit, np.diff(left), []
     while (best := int(np.argmax(over))) >= 0 and over[best] > 0:
@@ -138,6 +138,13 @@ def _steps(left: Floats, inner: Floats, least_w: float) -> list[int]:
         found.append(best + 2 + int(np.argmax(np.abs(jump[best + 1 : best + 2 * SIDE]))))
         over[max(best - SIDE, 0) : best + SIDE + 1] = -np.inf
     return sorted(set(found))
+
+
+def _spread(smooth: Floats) -> Floats:
+    """Return how far the cells around each cell lie apart: those before it that it may still settle from, and its own side."""
+    whole = np.concatenate([np.full(SETTLING_CELLS, smooth[0]), smooth])
+    around = np.lib.stride_tricks.sliding_window_view(whole, SETTLING_CELLS + SIDE + 2)
+    return np.asarray(around.max(axis=1) - around.min(axis=1))
 
 
 def _rise(v: Floats) -> Floats:

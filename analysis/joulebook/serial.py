@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 from scipy import fft, special
 
 from joulebook import autoregression
@@ -141,11 +142,24 @@ def effective_n(values: npt.ArrayLike) -> float:
     array = finite(values)
     if array.size < 3 or np.ptp(array) == 0.0:
         return float(min(array.size, 1))
-    return _effective_n(array, _long_run_variance(array))
+    return _effective_n(array.size, _moments(array)[1], _long_run_variance(array))
 
 
-def _effective_n(array: Array, variance: float) -> float:
-    return float(min(max(array.size * float(np.var(array, ddof=1)) / max(variance, 1e-300), 1.0), array.size))
+def _effective_n(n: int, variance: float, long_run: float) -> float:
+    return float(min(max(n * variance / max(long_run, 1e-300), 1.0), n))
+
+
+@njit(cache=True, nogil=True)
+def _moments(array: Array) -> tuple[float, float, bool]:
+    """Return the mean, the variance about it, and whether values differ, of at least two."""
+    total, squares, differs = 0.0, 0.0, False
+    for value in array:
+        total += value - array[0]
+        differs |= value != array[0]
+    mean = array[0] + total / array.size
+    for value in array:
+        squares += (value - mean) ** 2
+    return mean, squares / (array.size - 1), differs
 
 
 def _cosine_half_width(array: Array, quantile_level: float) -> float:
@@ -195,15 +209,15 @@ def mean_interval(values: npt.ArrayLike, *, unit: str = "W") -> Estimate:
     n = int(array.size)
     if n == 0:
         return Estimate.refused("no readings", unit=unit, n=0, method=method)
-    mean = float(array.mean())
-    if n > 1 and np.ptp(array) == 0.0:
+    mean, spread, differs = _moments(array) if n > 1 else (float(array[0]), 0.0, True)
+    if not differs:
         reason = f"all {n} readings are equal: a flat sensor has no interval"
         return Estimate(mean, unit=unit, n=n, n_eff=1.0, method=method, reason=reason)
     if n < MIN_N_EFF:
         reason = f"only {n} readings: not enough for an interval"
         return Estimate(mean, unit=unit, n=n, n_eff=None, method=method, reason=reason)
     variance = _long_run_variance(array)
-    n_eff = _effective_n(array, variance)
+    n_eff = _effective_n(n, spread, variance)
     if n_eff < MIN_N_EFF:
         reason = (
             f"not enough independent information: {n} readings are worth {n_eff:.1f} independent ones, 10 are needed"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from joulebook import ranks, trust
 
@@ -96,23 +98,46 @@ def threshold_w(power_w: Array) -> float | None:
     lo, hi = (ranks.quantile(power_w, ratio) for ratio in (0.002, 0.98))
     if not hi > lo:
         return None
-    clipped = np.clip(power_w, lo, hi)
-    counts, edges = np.histogram(clipped, bins=HISTOGRAM_BINS, range=(lo, hi))
+    counts, edges = _histogram(power_w, lo, hi), np.linspace(lo, hi, HISTOGRAM_BINS + 1)
     centers = (edges[:-1] + edges[1:]) / 2.0
-    weight = np.cumsum(counts) / clipped.size
-    moment = np.cumsum(counts * centers) / clipped.size
+    weight = np.cumsum(counts) / power_w.size
+    moment = np.cumsum(counts * centers) / power_w.size
     inside = (weight > 0.0) & (weight < 1.0)
     between = np.zeros(HISTOGRAM_BINS)
     between[inside] = (moment[-1] * weight[inside] - moment[inside]) ** 2 / (weight[inside] * (1.0 - weight[inside]))
     # Empty bins between two levels are all as good: take the middle of them.
     best = np.flatnonzero(between >= between.max() * (1.0 - 1e-9))
     cut = float(edges[1:][best].mean())
-    low, high = clipped[clipped <= cut], clipped[clipped > cut]
-    if low.size < STALL_READINGS or high.size < STALL_READINGS:
+    below, low_w, high_w, squares = _sides(power_w, lo, hi, cut)
+    if min(below, power_w.size - below) < STALL_READINGS:
         return None
-    pooled = np.sqrt((low.var() * low.size + high.var() * high.size) / clipped.size)
-    apart = high.mean() - low.mean() > SEPARATION_SD * pooled
-    return cut if apart and low.mean() < LOWER_LEVEL_RATIO * high.mean() else None
+    apart = high_w - low_w > SEPARATION_SD * math.sqrt(squares / power_w.size)
+    return cut if apart and low_w < LOWER_LEVEL_RATIO * high_w else None
+
+
+@njit(cache=True, nogil=True)
+def _histogram(power_w: Array, lo: float, hi: float) -> Stamps:
+    """Return how many readings lie in each of the equal bins between two powers; what lies beyond is of the outer ones."""
+    counts, scale = np.zeros(HISTOGRAM_BINS, np.int64), HISTOGRAM_BINS / (hi - lo)
+    for watts in power_w:
+        counts[int(min(max((watts - lo) * scale, 0.0), HISTOGRAM_BINS - 1.0))] += 1
+    return counts
+
+
+@njit(cache=True, nogil=True)
+def _sides(power_w: Array, lo: float, hi: float, cut: float) -> tuple[int, float, float, float]:
+    """Return how many readings lie below a cut, the means on both sides of it, and the sum of squares about these [W²]."""
+    below, total_low, total_high, squares = 0, 0.0, 0.0, 0.0
+    for watts in power_w:
+        clipped = min(max(watts, lo), hi)
+        below += clipped <= cut
+        total_low += clipped if clipped <= cut else 0.0
+        total_high += clipped if clipped > cut else 0.0
+    low, high = total_low / max(below, 1), total_high / max(power_w.size - below, 1)
+    for watts in power_w:
+        clipped = min(max(watts, lo), hi)
+        squares += (clipped - (low if clipped <= cut else high)) ** 2
+    return below, low, high, squares
 
 
 def _limit_w(level_w: float) -> float:

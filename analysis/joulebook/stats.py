@@ -84,8 +84,9 @@ def difference_sd(values: npt.ArrayLike) -> float:
     moves = np.diff(array)
     steps = np.abs(moves)
     # Ripple moves few readings far, which the median does not see; a level shift moves fewer still.
-    kept = np.sort(steps)[: max(int(TRIMMED_RATIO * steps.size), 1)]
-    return max(mad(moves), math.sqrt(float(np.mean(kept**2)) / TRIMMED_VARIANCE)) / math.sqrt(2.0)
+    count = max(int(TRIMMED_RATIO * steps.size), 1)
+    kept = np.partition(steps, count - 1)[:count]
+    return max(mad(moves), math.sqrt(dot(kept, kept) / count / TRIMMED_VARIANCE)) / math.sqrt(2.0)
 
 
 def dot(one: Array, other: Array) -> float:

@@ -85,7 +85,7 @@ def _in_turn(parts: list[pl.DataFrame]) -> pl.DataFrame | None:
         return None
     stamps = np.stack([p["ts_utc"].dt.timestamp("us").to_numpy() for p in parts])
     first, last = stamps.min(axis=0), stamps.max(axis=0)
-    half_us = TICK_SHARE * float(np.median(np.diff(stamps, axis=1).ravel(), overwrite_input=True))
+    half_us = TICK_SHARE * float(np.median(np.diff(stamps[0]), overwrite_input=True))
     if not ((last - first <= half_us).all() and (first[1:] - last[:-1] > half_us).all()):
         return None
     middle = first + np.rint((stamps - first).mean(axis=0)).astype(np.int64)
