@@ -13,7 +13,7 @@ from joulebook.wording import counted
 from joulebook_pipelines import source_doubts, tally, undated
 from joulebook_pipelines.logs import clock_set, table
 from joulebook_pipelines.logs.ahead import ahead
-from joulebook_pipelines.logs.contract import Adapter, Channel, Log, Part
+from joulebook_pipelines.logs.contract import Adapter, Channel, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.gathered import gathered
 from joulebook_pipelines.store import Store
 
@@ -25,6 +25,9 @@ FEWEST_OF_ANOTHER = 3
 
 SET_BACK_SHARE = 0.02
 """Up to this share of a file's readings they are of a clock that was set back: two logs share more of their time."""
+
+MOST_LINES = 2**32 - 1
+"""Lines of a file that can be numbered where readings are kept; more are of a log of 40 GB at the least."""
 
 ABOVE_LIMIT = "above-power-limit"
 
@@ -77,7 +80,7 @@ def _take_parts(log: Log, adapter: Adapter, store: Store, source_id: int, taken:
         """Count the readings of a part where it is made: what is written waits for nothing else then."""
         part = undated.later(part, begin)
         if part.readings is not None and part.readings.height:
-            taken.count.add(part.readings)
+            taken.count.add(part.readings, part.devices)
             taken.spans |= (
                 "span_s" in part.readings.columns and part.readings["span_s"].null_count() < part.readings.height
             )
@@ -85,6 +88,8 @@ def _take_parts(log: Log, adapter: Adapter, store: Store, source_id: int, taken:
 
     for part in ahead(map(counted, gathered(map(_in_file_order, adapter.parse(log))))):
         taken.lines += part.lines
+        if taken.lines > MOST_LINES:
+            raise LogRefusedError(f"{log.name}: has more than {MOST_LINES} lines; split it into several files")
         taken.channels.update({c.device: c for c in part.channels})
         taken.version = taken.version or part.tool_version
         taken.findings += part.findings
@@ -129,7 +134,7 @@ def stored_channel_rows(store: Store, source_id: int, channels: dict[str, Channe
 
 def _in_file_order(part: Part) -> Part:
     """Return a part whose readings stand in the order of their lines; tables with several devices a line come in columns."""
-    if part.readings is None or part.readings["line"].is_sorted():
+    if part.readings is None or part.devices or part.readings["line"].is_sorted():
         return part
     return replace(part, readings=part.readings.sort("line", maintain_order=True))
 

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from joulebook_pipelines.store_tables import READING_CHANNELS
-from joulebook_pipelines.turns import in_turn
+from joulebook_pipelines.turns import in_blocks, in_turn
 
 Channel = tuple[int, str]
 
@@ -38,7 +38,11 @@ class ChannelKeys:
         source_id, device
             File and device of each row.
         """
-        if len(source_id) and source_id.min() == source_id.max() and (turn := in_turn(device)):
+        one = len(source_id) > 0 and source_id.min() == source_id.max()
+        if one and (names := in_blocks(device)):
+            numbers = [self._number((int(source_id[0]), d)) for d in names]
+            return pl.Series("channel_id", np.repeat(np.array(numbers, np.int32), len(device) // len(names)))
+        if one and (turn := in_turn(device)):
             numbers = [self._number((int(source_id[0]), d)) for d in turn]
             repeated = np.tile(np.array(numbers, np.int32), -(-len(device) // len(turn)))
             return pl.Series("channel_id", repeated[: len(device)])

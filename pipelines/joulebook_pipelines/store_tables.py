@@ -62,7 +62,7 @@ BEHIND_VIEWS = {"readings": f"{READING_ROWS} {READING_CHANNELS}"} | dict(
 
 _KEPT = {
     "channel_id": "integer using compression bitpacking",
-    "line": "bigint using compression bitpacking",
+    "line": "uinteger using compression bitpacking",
     "ts_utc": "timestamptz using compression bitpacking",
 }
 """What is kept of every reading besides its quantities. Told how to pack whole numbers, the database tries no other ways."""
@@ -147,11 +147,9 @@ def _show_readings(con: duckdb.DuckDBPyConnection) -> None:
     Writing a column of nulls costs as much as one of numbers, and no log fills more than half of them; so the rows
     are kept with the columns that occur, and the view adds the others.
     """
-    stored = stored_columns(con)
+    stored = stored_columns(con) | {"source_id", "device"}
     shown = ", ".join(
-        f'"{c.name}"'
-        if c.name in stored or c.name in ("source_id", "device")
-        else f'cast(null as {_sql_type(c.dtype)}) as "{c.name}"'
+        f'cast({c.name if c.name in stored else "null"} as {_sql_type(c.dtype)}) as "{c.name}"'
         for c in schema.table("readings").columns
     )
     con.execute(

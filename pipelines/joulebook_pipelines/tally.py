@@ -51,11 +51,28 @@ class Tally:
     _count_of: dict[str, int] = field(default_factory=dict)
     _steps: list[pl.DataFrame] = field(default_factory=list)
 
-    def add(self, readings: pl.DataFrame) -> None:
-        """Count a block of readings, in file order."""
+    def add(self, readings: pl.DataFrame, devices: int = 0) -> None:
+        """Count a block of readings, in file order.
+
+        Parameters
+        ----------
+        readings
+            ``line, device, ts_utc`` and quantities.
+        devices
+            Number of devices that stand one after another, each over all the same lines; 0 where line stands behind line.
+        """
         if readings.is_empty():
             return
         self.readings += readings.height
+        lines = readings.height // max(devices, 1)
+        self._add_stamps(readings.head(lines))
+        own = [_spoken(readings.slice(at, lines)) for at in range(0, readings.height, lines)] if devices else []
+        each = ((p["device"][0], p["ts_utc"]) for p in own if p.height) if devices else _by_device(_spoken(readings))
+        for device, stamps in each:
+            self._add_device(device, stamps.to_physical().cast(pl.Int64))
+
+    def _add_stamps(self, readings: pl.DataFrame) -> None:
+        """Note the reach and the order of the stamps of some lines."""
         stamps = readings["ts_utc"]
         first, last = stamps.min(), stamps.max()
         assert isinstance(first, datetime)
@@ -67,10 +84,6 @@ class Tally:
         self.latest = last if self.latest is None else max(self.latest, last)
         self.first = first if self.first is None else min(self.first, first)
         self.last = self.latest
-        said = [q for q in _POWER if q in readings.columns]
-        spoken = readings.filter(pl.any_horizontal(pl.col(q).is_not_null() for q in said)) if said else readings.clear()
-        for device, own in _by_device(spoken):
-            self._add_device(device, own.to_physical().cast(pl.Int64))
 
     def _add_device(self, device: str, stamps_us: pl.Series) -> None:
         previous = self._last_of.get(device)
@@ -109,6 +122,14 @@ class Tally:
             [(d, self._count_of[d], self._first_of[d], self._last_of[d]) for d in self._count_of],
             schema={"device": pl.String, "n": pl.Int64, "first_us": pl.Int64, "last_us": pl.Int64}, orient="row",
         )  # fmt: skip
+
+
+def _spoken(readings: pl.DataFrame) -> pl.DataFrame:
+    """Return the readings that tell an energy."""
+    said = [q for q in _POWER if q in readings.columns]
+    if any(readings[q].null_count() == 0 for q in said):
+        return readings
+    return readings.filter(pl.any_horizontal(pl.col(q).is_not_null() for q in said)) if said else readings.clear()
 
 
 def _by_device(readings: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:

@@ -24,3 +24,24 @@ def in_turn(device: pl.Series) -> list[str]:
         return []
     rest = len(device) - turn
     return first[:turn] if rest <= 0 or bool((device.slice(turn) == device.head(rest)).all()) else []
+
+
+def in_blocks(device: pl.Series) -> list[str]:
+    """Return the devices of lines that stand device by device, each as often as the others; none where they do not.
+
+    Examples
+    --------
+    >>> in_blocks(pl.Series(["gpu:0", "gpu:0", "gpu:1", "gpu:1"]))
+    ['gpu:0', 'gpu:1']
+    >>> in_blocks(pl.Series(["gpu:0", "gpu:0", "gpu:1"]))
+    []
+    """
+    if device.is_empty() or device[0] != device[len(device) // (MOST_IN_TURN + 1)]:
+        return []
+    length = (device != device[0]).arg_max() or len(device)
+    if len(device) % length or len(device) // length > MOST_IN_TURN:
+        return []
+    blocks = [device.slice(at, length) for at in range(0, len(device), length)]
+    names: list[str] = [block[0] for block in blocks]
+    alone = len(set(names)) == len(names)
+    return names if alone and all(bool((b == n).all()) for b, n in zip(blocks, names, strict=True)) else []

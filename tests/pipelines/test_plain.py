@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joulebook_pipelines import recognise
+from joulebook_pipelines.ingest import SourceFile, ingest
 from joulebook_pipelines.logs import plain, plain_scan, stamps, text
 from joulebook_pipelines.logs.contract import Block, Log, Options, Part
+from joulebook_pipelines.store import open_store
 
 SMI = (
     "timestamp, index, uuid, power.draw [W], utilization.gpu [%], pstate, memory.used [MiB]",
@@ -99,6 +101,30 @@ def test_the_quick_way_says_what_the_careful_way_says(adapter, tmp_path, monkeyp
             assert quick_rejects.sort(order).equals(careful_rejects.sort(order)), damages
         assert sum(p.lines for p in parts) == sum(p.lines for p in slow) == len(lines)
         assert [c for p in parts for c in p.channels] == [c for p in slow for c in p.channels]
+
+
+@pytest.mark.parametrize("odd", ["", "back", "twice"])
+def test_what_stands_device_by_device_is_counted_and_kept_as_line_by_line(odd, tmp_path, monkeypatch):
+    lines = _lines("powercap", 180)
+    if odd == "back":
+        lines[90], lines[120] = lines[120], lines[90]
+    elif odd == "twice":
+        lines[90:90] = lines[80:90]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(lines) + "\n")
+    kept = []
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(plain, "LEAST_BYTES", least)
+        with open_store(tmp_path / f"{least}.duckdb", read_only=False) as store:
+            source = SourceFile(path, "log", "node", None, Options(timezone="UTC"))
+            (outcome,) = ingest((source,), store)
+            tables = [store.table(t).sort(pl.all()) for t in ("readings", "channels", "rejects", "findings")]
+            kept.append((outcome, tables))
+    (quick, quick_tables), (careful, careful_tables) = kept
+    assert quick == careful
+    assert (quick.readings, quick.rejects) == (360, 20 if odd == "twice" else 0)
+    for one, other in zip(quick_tables, careful_tables, strict=True):
+        assert one.equals(other)
 
 
 def test_a_key_in_a_damaged_line_is_no_card(tmp_path, monkeypatch):

@@ -140,6 +140,8 @@ class Part:
         ``line, device, ts_utc, span_s`` and quantities.
     rejects
         ``line, device, column_name, rule, raw``.
+    devices
+        Where the readings stand device by device, each over all the same lines: how many devices. Else 0: line by line.
     """
 
     lines: int = 0
@@ -151,6 +153,7 @@ class Part:
     channels: tuple[Channel, ...] = ()
     findings: tuple[Finding, ...] = ()
     tool_version: str = ""
+    devices: int = 0
 
 
 @dataclass(frozen=True)

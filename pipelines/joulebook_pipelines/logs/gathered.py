@@ -17,8 +17,10 @@ def gathered(parts: Iterator[Part]) -> Iterator[Part]:
     held: list[Part] = []
     rows = 0
     for part in parts:
-        alone = part.readings is None or any(
-            f is not None and f.height for f in (part.rejects, part.runs, part.steps, part.phases)
+        alone = (
+            part.readings is None
+            or part.devices
+            or any(f is not None and f.height for f in (part.rejects, part.runs, part.steps, part.phases))
         )
         if held and (alone or rows >= GATHERED_ROWS or _schema(held[0]) != _schema(part)):
             yield _joined(held)

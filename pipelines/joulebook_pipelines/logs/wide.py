@@ -143,8 +143,13 @@ class Reader:
             rejects = pl.concat([rejects, absent])
         if self._watch is not None:
             self._watch(frame)
-        lines = plain_rows.frame.height
-        return Part(lines=lines, readings=rows.together(readings), rejects=rejects if rejects.height else None)
+        lines, rejected = plain_rows.frame.height, rejects if rejects.height else None
+        if len(readings) > 1 and len({tuple(r.schema.items()) for r in readings}) == 1:
+            # Device by device: so they take less time and half the room in the store.
+            return Part(
+                lines=lines, readings=pl.concat(readings, rechunk=True), devices=len(readings), rejects=rejected
+            )
+        return Part(lines=lines, readings=rows.together(readings), rejects=rejected)
 
     def _limit(self, f: Field) -> float:
         return self._sheet.beyond.get(f.quantity, (cells.OVER_RANGE, ""))[0]
