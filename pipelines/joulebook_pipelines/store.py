@@ -34,6 +34,10 @@ from joulebook_pipelines.store_tables import (
 
 SOURCE_TABLES = ("rejects", "channels", "logged_runs", "steps", "phases", "sources")
 
+_TOLD = """case when power_w is not null then 'power' when energy_j is not null then 'energy' when energy_counter_j is not null
+    then 'counter' else concat(voltage_v is null, current_a is null, temperature_c is null) end"""
+"""What a reading tells, for SQL: readings that tell different things do not repeat one another."""
+
 
 class StoreError(Exception):
     """The store cannot be opened or is of another version; the message says what to do."""
@@ -207,7 +211,8 @@ class Store(Questions):
     def settle_duplicates(self, source_id: int, *, spans: bool, crowded: bool = False) -> pl.DataFrame:
         """Take out readings that stand twice and return them.
 
-        Of readings of one device with the same stamp and the same values the first line is kept.
+        Of readings of one device with the same stamp and the same values the first line is kept. A power and a voltage, or a
+        power and a register, are no two readings of one thing: exports put series after series.
 
         Parameters
         ----------
@@ -230,7 +235,7 @@ class Store(Questions):
                     and energy_j is not distinct from first_value(energy_j) over w
                     and energy_counter_j is not distinct from first_value(energy_counter_j) over w as same
                 from readings where source_id = ? {condition}
-                window w as (partition by device, ts_utc, span_s order by line)
+                window w as (partition by device, ts_utc, span_s, {_TOLD} order by line)
                 qualify row_number() over w > 1 and (same or span_s is not null or not ?) order by line""",
             [source_id, crowded],
         )

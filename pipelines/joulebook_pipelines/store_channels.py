@@ -98,10 +98,11 @@ class ChannelReads(TimelineReads):
         return None if row[0] is None else int(row[0])
 
     def first_line_set_back(self, source_id: int) -> int | None:
-        """Return the first line with a stamp before one above it of the same device; ``None`` in a file of device after device."""
+        """Return the first line with a stamp before one above it of the same series; ``None`` in a file of series after series."""
         row = self.sql(
             """select min(line) as line from (select line, ts_utc < max(ts_utc) over
-                (partition by device order by line rows between unbounded preceding and 1 preceding) as back
+                (partition by device, power_w is null, energy_counter_j is null
+                    order by line rows between unbounded preceding and 1 preceding) as back
                 from readings where source_id = ?) where back""",
             [source_id],
         ).row(0)

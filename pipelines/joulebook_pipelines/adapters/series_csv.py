@@ -49,8 +49,8 @@ def _parse(log: Log) -> Iterator[Part]:
         raise LogRefusedError(f"{log.name}: has a header but no row below it: nothing was measured")
     told = _told(log, rows)
     rows = rows.drop("unit").join(told.frame, on=["name", "about"], how="inner", maintain_order="left")
-    rows = rows.with_columns(_utc(log, rows).alias("ts_utc"), row=pl.col("line"), header=pl.col("name"))
-    known = told.of_counters(rows)
+    rows = rows.with_columns(_utc(log, rows).alias("ts_utc"), header=pl.col("name"))
+    known = told.of_counters(rows).with_columns(row=_of_one_moment())
     readings, rejects = entries.gather(known.select(list(entries.SCHEMA)), told.scopes)
     rejects = pl.concat([*odd, rejects])
     yield Part(count, readings, rejects, channels=_channels(log, told, readings), findings=_findings(log, told))
@@ -119,6 +119,13 @@ def _utc(log: Log, rows: pl.DataFrame) -> pl.Series:
     return clock.utc(rows, stamps.parse(pl.col("stamp"), form))
 
 
+def _of_one_moment() -> pl.Expr:
+    """Return the row that each value belongs to: series of one device with one stamp are one reading, not readings that contradict."""
+    moment = ("device", "ts_utc")
+    again = pl.struct(*moment, "quantity").is_first_distinct().not_()
+    return pl.when(again | pl.col("ts_utc").is_null()).then("line").otherwise(pl.col("line").min().over(moment))
+
+
 def _channels(log: Log, told: Told, readings: pl.DataFrame) -> tuple[Channel, ...]:
     usual = "on-change" if told.on_change else "instant"
     powered = (
@@ -137,13 +144,21 @@ def _channels(log: Log, told: Told, readings: pl.DataFrame) -> tuple[Channel, ..
 
 
 def _findings(log: Log, told: Told) -> tuple[Finding, ...]:
-    if not told.unread:
-        return ()
-    return (Finding(
-        "series-not-read", Severity.NOTE, log.name,
-        f"Not read, as they are no power, energy or temperature with a unit: {', '.join(map(repr, told.unread[:8]))}.",
-        {"series": list(told.unread)},
-    ),)  # fmt: skip
+    found = []
+    if told.unread:
+        found.append(Finding(
+            "series-not-read", Severity.NOTE, log.name,
+            f"Not read, as they are no power, energy or temperature with a unit: {', '.join(map(repr, told.unread[:8]))}.",
+            {"series": list(told.unread)},
+        ))  # fmt: skip
+    if told.intervals:
+        found.append(Finding(
+            "series-not-read", Severity.WARNING, log.name,
+            f"Not read, as their energies rise and fall: {', '.join(map(repr, told.intervals[:8]))}. They are of intervals whose length "
+            "the export does not tell; export the column alone as a table of time and energy_j.",
+            {"series": list(told.intervals)},
+        ))  # fmt: skip
+    return tuple(found)
 
 
 ADAPTER = Adapter(

@@ -84,11 +84,16 @@ def _together(frames: list[pl.DataFrame]) -> pl.DataFrame:
         return pl.DataFrame(
             schema={"line": pl.Int64, "device": pl.String, "ts_utc": pl.Datetime("us", "UTC"), "span_s": pl.Float64}
         )
-    read = pl.concat(frames, how="diagonal").sort("line", maintain_order=True)
-    if not read.select(pl.struct("line", "device", "ts_utc").is_duplicated().any()).item():
-        return read
-    # A document may stand on one line: what a device says of one moment is one reading.
-    return read.group_by("line", "device", "ts_utc", "span_s", maintain_order=True).agg(pl.all().drop_nulls().first())
+    # What a device says of one moment is one reading, in whichever order its values stand; a second value is another reading.
+    moment = ["device", "ts_utc", "span_s"]
+    numbered = [f.with_columns(_nth=pl.int_range(pl.len()).over(moment)) for f in frames]
+    read = pl.concat(numbered, how="diagonal").sort("line", maintain_order=True)
+    powers = pl.col("line").filter(pl.col("power_w").is_not_null()) if "power_w" in read.columns else pl.col("line")
+    told = pl.exclude("line", *moment, "_nth").drop_nulls().first()
+    read = read.group_by(*moment, "_nth", maintain_order=True).agg(
+        pl.coalesce(powers.first(), pl.col("line").first()), told
+    )
+    return read.drop("_nth").select("line", pl.exclude("line")).sort("line", maintain_order=True)
 
 
 def _cell(column: str) -> pl.Expr:

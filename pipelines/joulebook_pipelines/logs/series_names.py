@@ -90,6 +90,8 @@ class Told:
         Series of power or energy that do not say their unit.
     on_change
         A line stands only where the value changed.
+    intervals
+        Series of energies that do not count on, which are not read.
     """
 
     frame: pl.DataFrame
@@ -99,21 +101,25 @@ class Told:
     missing_units: str = ""
     on_change: bool = False
     counters: list[str] = field(default_factory=list)
+    intervals: list[str] = field(default_factory=list)
 
     def of_counters(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows with energies that only grow as counters; energies that do not are of the interval before."""
+        """Return the rows with energies that only grow as counters, without those that do not: they are of the interval before."""
         energies = rows.filter(pl.col("quantity") == "energy_j")
         if energies.is_empty():
             return rows
         number = energies["raw"].str.extract(r"([\d.]+)").cast(pl.Float64, strict=False)
         falls = (
-            energies.with_columns(n=number).group_by("device").agg(falls=(pl.col("n").drop_nulls().diff() < 0).mean())
-        )
+            energies.with_columns(n=number).sort("ts_utc", maintain_order=True)  # some exports begin with the newest
+            .group_by("device").agg(falls=(pl.col("n").drop_nulls().diff() < 0).mean())
+        )  # fmt: skip
         self.counters = falls.filter(pl.col("falls").fill_null(0.0) < 0.05)["device"].to_list()
         counts = (pl.col("quantity") == "energy_j") & pl.col("device").is_in(self.counters)
-        return rows.with_columns(
+        rows = rows.with_columns(
             pl.when(counts).then(pl.lit("energy_counter_j")).otherwise("quantity").alias("quantity")
-        ).filter(pl.col("quantity") != "energy_j")
+        )
+        self.intervals = rows.filter(pl.col("quantity") == "energy_j")["name"].unique(maintain_order=True).to_list()
+        return rows.filter(pl.col("quantity") != "energy_j")
 
 
 def tell(rows: pl.DataFrame, options: Options) -> Told:
