@@ -22,6 +22,15 @@ NEAR_ZERO_SHARE = 0.05
 SMALL_STEPS = 4.0
 """A register reads at least so many of its steps before it is taken for one by its fall alone."""
 
+MOST_RISES = 51
+"""No load rises so often without a fall."""
+
+FEWEST_RISES = 10
+"""Rises without a fall that may be a register's where their size is one's as well."""
+
+REGISTER, RAMP = 3.0, 10.0
+"""A register that ran before shows so many times what it adds; one that began at nothing ends at so many times its first reading."""
+
 FAR_MORE = 100.0
 """An energy of so many times what the power beside it draws in a step is no interval's."""
 
@@ -68,16 +77,16 @@ def counting(values: pl.Series, stamps: pl.Series, title_says: str, *, beside_po
     if falls > max(1, len(steps) // 20):
         return "interval"
     if title_says:
-        return title_says
+        # "Energy used" and "consumption" head registers as well as intervals: numbers that climb and climb decide.
+        return "counter" if title_says == "interval" and _climbs(known, stamps) else title_says
     if len(known) < 3:
         return ""
     rises = int((steps > 0).sum())
     if (beside_power and rises) or (falls and _starts_again(known)):
         return "counter"
     first, climbed = float(known[0]), float(known[-1]) - float(known[0])
-    if rises > 50 or (rises and climbed > 0 and first > 3.0 * climbed):
-        # A meter that has run for long shows far more than it adds, and no load rises fifty times without a fall.
-        return "counter" if not (_on_grid(stamps) and bare_title and rises <= 50) else _of_utility(known)
+    if rises >= MOST_RISES or (rises and climbed > 0 and first > REGISTER * climbed):
+        return "counter" if not (_on_grid(stamps) and bare_title and rises < MOST_RISES) else _of_utility(known)
     return "interval" if _on_grid(stamps) and bare_title else ""
 
 
@@ -113,6 +122,20 @@ def beside_power(energy_j: pl.Series, power_w: pl.Series, stamps: pl.Series) -> 
     if shown > FAR_MORE * drawn:
         return "counter"
     return "interval" if 1 / ABOUT < shown / drawn < ABOUT else ""
+
+
+def _climbs(known: pl.Series, stamps: pl.Series) -> bool:
+    """Tell whether energies only climb: fifty times, or at every line by far more, or far less, than a load would."""
+    steps = known.diff().drop_nulls()
+    rises = int((steps > 0).sum())
+    if bool((steps < 0).any()):
+        return False
+    if rises >= MOST_RISES:
+        return True
+    if rises < FEWEST_RISES or rises < len(steps) or _on_grid(stamps):
+        return False
+    first, last = float(known[0]), float(known[-1])
+    return first > REGISTER * (last - first) or last > RAMP * first
 
 
 def _starts_again(known: pl.Series) -> bool:

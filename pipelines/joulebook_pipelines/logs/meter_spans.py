@@ -66,8 +66,11 @@ def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, ut
         kind = meter_energy.counting(
             energy_j, utc, kind, beside_power=power is not None, bare_title=meter_energy.is_bare(field.header)
         )
-        if not kind and power is not None:
-            kind = meter_energy.beside_power(energy_j, _numbers(sample, power, found), utc)
+        said = kind == layout.counting(field.column) and not bool((energy_j.diff() < 0).any())
+        if power is not None and (not kind or (said and kind == "interval")):
+            # A title alone does not make intervals of energies that no such power can draw in one.
+            told = meter_energy.beside_power(energy_j, _numbers(sample, power, found), utc)
+            kind = told if told == "counter" else kind or told
     if not kind and power is not None:
         return None
     if not kind:
