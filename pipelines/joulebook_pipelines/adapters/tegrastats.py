@@ -18,7 +18,8 @@ _OWN = re.compile(r"^(\d\d-\d\d-\d{4} \d\d:\d\d:\d\d) RAM ")
 _FORM = stamps.StampForm("%m-%d-%Y %H:%M:%S", aware=False)
 """tegrastats prints month, day, year, whatever the locale."""
 
-_RAIL = re.compile(r"\b((?:VDDQ?|VIN|POM|CV|GPU|CPU|SOC|VDDRQ|SYS5V)[A-Z0-9_]*) (\d+)(?:mW)?/\d+(?:mW)?(?=\s|$)")
+_RAIL = re.compile(r"\b((?:VDDQ?|VIN|POM|CV|GPU|CPU|SOC|VDDRQ|SYS5V)[A-Z0-9_]*) (-?\d+)(?:mW)?/-?\d+(?:mW)?(?=\s|$)")
+"""An idle rail is printed below zero by the step of its sensor."""
 
 _INPUTS = ("VDD_IN", "POM_5V_IN", "VDD_TOTAL", "VIN")
 """Rails through which the whole module is fed; ``VIN`` (Thor) is the input of module and carrier board."""
@@ -96,7 +97,7 @@ class _Reader:
         return lines.with_columns(self.clock.utc(lines, stamps.parse(stamp, _FORM)))
 
     def _rail(self, lines: pl.DataFrame, name: str, device: str, scope: str) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
-        cell = pl.col("raw").str.extract(rf"\b{name} ([^/\s]*?)(?:mW)?/\d+(?:mW)?(?:\s|$)", 1)
+        cell = pl.col("raw").str.extract(rf"\b{name} ([^/\s]*?)(?:mW)?/-?\d+(?:mW)?(?:\s|$)", 1)
         fields = [Field("power", name, "power_w", "mW", required=True)]
         raw = lines.filter(pl.col("ts_utc").is_not_null()).with_columns(device=pl.lit(device), power=cell)
         if device == "gpu:0":
