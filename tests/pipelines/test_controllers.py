@@ -95,3 +95,15 @@ def test_readings_without_a_common_step_are_not_coarse() -> None:
     power_w = [402.3, 438.1, 510.0, 471.9, 494.7, 466.2, 488.9, 421.4]
     levels.add(pl.DataFrame({"device": ["node"] * 8, "power_w": power_w}))
     assert levels.findings("meter.csv") == []
+
+
+def test_records_with_letters_in_their_numbers_and_words_behind_the_unit_are_read(tmp_path: Path) -> None:
+    told = "".join(
+        f"2026-03-02T10:00:{10 * i:02d}Z\n"
+        "Power Supply 1   | 0Ch | ok  | 10.1 | Presence detected\n"
+        f"Power Meter      | 2Ah | ok  |  7.6 | {300 + i} Watts, Device Enabled\n"
+        for i in range(3)
+    )
+    readings, _, _ = read(tmp_path, told)
+    assert readings["power_w"].to_list() == [300.0, 301.0, 302.0]
+    assert readings["device"].unique().to_list() == ["node"]

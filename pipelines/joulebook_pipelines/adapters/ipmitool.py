@@ -13,7 +13,7 @@ from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 _DCMI = "Instantaneous power reading"
 _UNITS = r"(?:Watts|degrees [CF]|RPM|Volts|Amps|percent|discrete|unspecified|feet|CFM)"
 _PIPED = re.compile(
-    rf"^[^|]{{1,60}}\|[^|]*(?:\b{_UNITS}\b|\bna\b|0x[0-9a-f]+|no reading|disabled|\d+h\s*\|)", re.IGNORECASE
+    rf"^[^|]{{1,60}}\|[^|]*(?:\b{_UNITS}\b|\bna\b|0x[0-9a-f]+|no reading|disabled|[0-9a-f]{{2,3}}h\s*\|)", re.IGNORECASE
 )
 _WIDE = re.compile(rf"^[^|]{{1,60}}\|\s*[\d.]+\s*\|\s*{_UNITS}\s*\|", re.IGNORECASE)
 """A line of ``ipmitool sensor`` whose reading is a number: the unit has a cell of its own."""
