@@ -13,6 +13,10 @@ from joulebook_pipelines.logs.contract import Head
 
 _NUMBER = r"([-+]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?|nan|inf))"
 _MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+GAP = r"(?:\W{0,3}?| *\W?? +)"
+"""What stands between a name and its number: columns are aligned by any number of blanks, and a minus is of the number."""
+
+_COUNT = r"(?:\b|_)(?:step|iteration|iter)s?\b"
 _STAMP = rf"({stamps.ISO})"
 STAMP = (
     rf"({stamps.ISO}|{stamps.SLASHED}|\b\d\d/\d\d \d\d:\d\d:\d\d|\b{_MONTHS}\s+\d\d? \d\d:\d\d:\d\d"
@@ -112,10 +116,10 @@ FORMS = (
         ("step_time_s", "per-step time", r"\bper-step time ([\d.]+)s"),
     )),
     Form("stamped",
-        r"(?im)^\W{0,2}\d{4}-\d\d-\d\d[ T][\d:.,]+\S*\s.*(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}\d+\b.*\bloss\b\W{0,3}[\dni]", (
-        ("end_utc", "time", STAMP), ("step", "step", r"(?i)(?:\b|_)(?:step|iteration|iter)s?\b\W{0,3}(\d+)"),
-        ("epoch", "epoch", r"(?i)\bepochs?\b\W{0,3}(\d+)(?:[^.\d]|$)"), ("loss", "loss", rf"(?i)\bloss\b\W{{0,3}}?{_NUMBER}"),
-        ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[_ ]rate)\b\W{{0,3}}?{_NUMBER}"),
+        rf"(?im)^\W{{0,2}}\d{{4}}-\d\d-\d\d[ T][\d:.,]+\S*\s.*{_COUNT}{GAP}\d+\b.*\bloss\b{GAP}[-+\dni]", (
+        ("end_utc", "time", STAMP), ("step", "step", rf"(?i){_COUNT}{GAP}(\d+)"),
+        ("epoch", "epoch", rf"(?i)\bepochs?\b{GAP}(\d+)(?:[^.\d]|$)"), ("loss", "loss", rf"(?i)\bloss\b{GAP}{_NUMBER}"),
+        ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[_ ]rate)\b{GAP}{_NUMBER}"),
     ), r"(?i)consumed samples|\b(?:val|valid|validation|eval|evaluation|test)\b|(?:val|eval|test)_loss|\bwatt|\{\""),
 )  # fmt: skip
 """Lines as torchtitan's metrics, DeepSpeed's step reports, NeMo 2's progress printer and others write them; the last form is that of

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 
 from joulebook_pipelines.logs.contract import Head
-from joulebook_pipelines.logs.step_lines import STAMP, Form
+from joulebook_pipelines.logs.step_lines import GAP, STAMP, Form
 
 _NUMBER = r"'?([-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf))\b"
 _TIME = ("end_utc", "time", STAMP)
 _NAMED = r"\b(?:(?:train(?:ing)?|avg|average|mean|total|running|epoch|batch|lm|ce)[ _/-]?)?loss(?: train)?\b"
-_LOSS = ("loss", "loss", rf"(?i){_NAMED}\W{{0,3}}?{_NUMBER}")
-_LR = ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[ _]rate)\b\W{{0,3}}?{_NUMBER}")
-_EPOCH = r"(?i)\bepochs?\b\W{0,3}(\d+)"
+_LOSS = ("loss", "loss", rf"(?i){_NAMED}{GAP}{_NUMBER}")
+_LR = ("learning_rate", "lr", rf"(?i)\b(?:lr|learning[ _]rate)\b{GAP}{_NUMBER}")
+_EPOCH = rf"(?i)\bepochs?\b{GAP}(\d+)"
 _OF_EVALUATION = r"(?i)\b(?:val|valid|validation|eval|evaluation|test|testing)\b"
 _EVALUATED = rf"(?i)\b(?:val|valid|validation|eval|evaluation|test)(?:[ _/-][a-z@\d]+)*\W{{0,3}}?(?:{_NUMBER}%?|n/a)"
 """What a line of an epoch tells of its evaluation."""
@@ -27,7 +27,7 @@ _PLACE = (
     ("at", r"\]\s*\[\s*(\d+)\s*/"),
     ("of", r"\]\s*\[\s*\d+\s*/\s*(\d+)"),
 )
-_BATCH = r"\b(?:step|iter|iteration|batch|it)\b\W{0,3}"
+_BATCH = rf"\b(?:step|iter|iteration|batch|it)\b{GAP}"
 _OWN_PLACE = (
     ("epoch", _EPOCH),
     ("at", rf"(?i){_BATCH}(\d+)\s*(?:/|of)"),
@@ -82,17 +82,17 @@ FORMS = (
     ), _OF_EVALUATION, numbering="bar", places=(
         ("epoch", _EPOCH), ("at", r"\|\s*(\d+)/\d+ \["), ("of", r"\|\s*\d+/(\d+) \["),
     )),
-    Form("own loop, by batches", rf"(?i)\bepoch\b\W{{0,3}}\d+.*{_BATCH}\d+\s*(?:/|of)\s*\d+.*{_NAMED}\W{{0,3}}?{_NUMBER}",
+    Form("own loop, by batches", rf"(?i)\bepoch\b{GAP}\d+.*{_BATCH}\d+\s*(?:/|of)\s*\d+.*{_NAMED}{GAP}{_NUMBER}",
         (_TIME, _LOSS, _LR), _OF_EVALUATION + _WATTS, numbering="in-epoch", places=_OWN_PLACE, cut=_EVALUATED),
-    Form("own loop, by batches without their count", rf"(?i)\bepoch\b\W{{0,3}}\d+.*{_BATCH}\d+\b.*{_NAMED}\W{{0,3}}?{_NUMBER}",
+    Form("own loop, by batches without their count", rf"(?i)\bepoch\b{GAP}\d+.*{_BATCH}\d+\b.*{_NAMED}{GAP}{_NUMBER}",
         (_TIME, _LOSS, _LR), rf"{_OF_EVALUATION}{_WATTS}|(?i:\b(?:global[ _])?steps?\b)", numbering="order", cut=_EVALUATED),
-    Form("own loop, by steps", rf"(?i)\b(?:global[ _])?(?:step|iteration|iter)s?\b\W{{0,3}}\d+\b.*{_NAMED}\W{{0,3}}?{_NUMBER}", (
-        _TIME, ("step", "step", r"(?i)\b(?:global[ _])?(?:step|iteration|iter)s?\b\W{0,3}(\d+)"), _LOSS, _LR,
+    Form("own loop, by steps", rf"(?i)\b(?:global[ _])?(?:step|iteration|iter)s?\b{GAP}\d+\b.*{_NAMED}{GAP}{_NUMBER}", (
+        _TIME, ("step", "step", rf"(?i)\b(?:global[ _])?(?:step|iteration|iter)s?\b{GAP}(\d+)"), _LOSS, _LR,
     ), _OF_EVALUATION + _WATTS, cut=_EVALUATED),
-    Form("own loop, loss before step", rf"(?i){_NAMED}\W{{0,3}}?{_NUMBER}.*\b(?:global[ _])?(?:step|iteration|iter)s?\b\W{{0,3}}\d+\b", (
-        _TIME, ("step", "step", r"(?i)\b(?:global_)?(?:step|iteration|iter)s?\b\W{0,3}(\d+)"), _LOSS, _LR,
+    Form("own loop, loss before step", rf"(?i){_NAMED}{GAP}{_NUMBER}.*\b(?:global[ _])?(?:step|iteration|iter)s?\b{GAP}\d+\b", (
+        _TIME, ("step", "step", rf"(?i)\b(?:global_)?(?:step|iteration|iter)s?\b{GAP}(\d+)"), _LOSS, _LR,
     ), _OF_EVALUATION + _WATTS, cut=_EVALUATED),
-    Form("own loop, by epochs", rf"(?i)\bepoch\b\W{{0,3}}\d+.*{_NAMED}\W{{0,3}}?{_NUMBER}", (
+    Form("own loop, by epochs", rf"(?i)\bepoch\b{GAP}\d+.*{_NAMED}{GAP}{_NUMBER}", (
         _TIME, ("step", "epoch", _EPOCH), _LOSS, _LR,
     ), _OF_EVALUATION + _WATTS, cut=_EVALUATED),
 )  # fmt: skip
