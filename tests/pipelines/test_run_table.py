@@ -44,7 +44,8 @@ def test_titles_of_what_was_spent(title, quantity, unit, device, scope):
 @pytest.mark.parametrize(
     "title",
     ["energy_per_token_joules", "energy_saving_pct", "Idle Package-0 Energy (uJ)", "power_limit", "std_power", "peak_power_w",
-     "power_meter_reactive_power_var_mean", "energy_efficiency", "edp", "model", "co2_kg"],
+     "power_meter_reactive_power_var_mean", "energy_efficiency", "edp", "model", "co2_kg", "energy/prompt",
+     "Energy (J/token)", "energy/token (J)", "Energy [kWh per epoch]", "energy_j/step", "Energy/image_J"],
 )  # fmt: skip
 def test_titles_of_something_else(title):
     assert run_titles.understand(["run_id", title]).spent == []
@@ -141,3 +142,18 @@ def test_a_table_of_experiment_runner_may_lack_a_time():
     found = run_titles.understand(["__run_id", "__done", "energy (J)"])
     assert "duration" not in found.roles
     assert run_titles.understand(["__run_id", "__done", "time", "energy (J)"]).roles["duration"] == 2
+
+
+def test_an_energy_for_each_of_something_is_never_that_of_the_run(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(
+        "run_id,batch_size,duration_s,energy/prompt (J),total energy (J)\na,1,100,120.5,12050\nb,2,90,100.5,10050\n"
+    )
+    assert _read(path, scope="node").readings["energy_j"].to_list() == [12050.0, 10050.0]
+
+
+def test_a_table_with_energies_for_each_of_something_alone_names_what_it_lacks(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("run_id,batch_size,duration_s,energy/prompt (J)\na,1,100,120.5\nb,2,90,100.5\n")
+    with pytest.raises(LogRefusedError, match=r"'energy/prompt \(J\)' give an energy for each.*energy_j"):
+        recognise.adapter_for(text.head(path, path.name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from joulebook_pipelines.logs import dialect, json_names, meter_titles
+from joulebook_pipelines.logs import dialect, json_names, meter_titles, run_spent
 from joulebook_pipelines.logs.contract import Head
 
 ROWS = 200
@@ -52,10 +52,7 @@ def _of_table(head: Head) -> str:
     if (why := _of_training(found)) and not powers:
         return f"{begins} {why}"
     if powers and not times:
-        return (
-            f'{begins} with {_some(powers)}, but no title names a time. If a column is one, name it: columns = {{ time = "…", '
-            f'power_w = "{powers[0]}" }}; if there is none, log again with a time in each line'
-        )
+        return f"{begins} {_of_powers(found, powers)}"
     if times and not powers and (carbon := [t for t in found if _CARBON.search(t)]):
         return (
             f"{begins} of carbon ({_some(carbon)}), not of energy: export the energy (kWh) instead, or put the carbon per kWh into "
@@ -70,6 +67,20 @@ def _of_table(head: Head) -> str:
     return (
         f"{begins}, and no title names a time, a power or an energy. If columns are, name them: "
         'columns = { time = "…", power_w = "…" } and units = { power_w = "W" }; else leave the file out of the study'
+    )
+
+
+def _of_powers(titles: Sequence[str], powers: Sequence[str]) -> str:
+    """Return what a table with powers or energies and without times lacks."""
+    each = [t for t in titles if run_spent.is_for_each(t)]
+    if set(powers) <= set(each):
+        return (
+            f"of which {_some(each)} give an energy for each of something, not that of a run; add a column with the energy of each run "
+            "(energy_j), and one with its seconds (duration_s)"
+        )
+    return (
+        f'with {_some(powers)}, but no title names a time. If a column is one, name it: columns = {{ time = "…", '
+        f'power_w = "{powers[0]}" }}; if there is none, log again with a time in each line'
     )
 
 

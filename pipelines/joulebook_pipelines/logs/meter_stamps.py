@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from zoneinfo import available_timezones
@@ -27,7 +28,11 @@ LEAST_GROWN, FAR_STEPS = 3, 10.0
 """A part of a log has at least so many rows; lines out of order fall back by a few steps, a new start by more."""
 
 _DATE_ONLY = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}|\d{1,2}[- ][A-Za-z]{3,9}[- ]\d{2,4})$"
-_CLOCK_ONLY = r"^\d{1,2}[:.]\d{2}([:.]\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$"
+_CLOCKS = (
+    r"^\d{1,2}:\d{1,2}(:\d{1,2}([.,]\d+)?)?(\s*[AaPp][Mm])?$",
+    r"^\d{1,2}[:.]\d{2}([:.]\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?$",
+)
+"""Times of day; those with points may be numbers, so colons are looked for first."""
 
 
 def in_zone(options: Options, zone: str) -> Options:
@@ -46,8 +51,8 @@ def with_clock(sample: pl.DataFrame, layout: Layout, written: Dialect) -> Layout
     if not dates.str.contains(_DATE_ONLY).all() or dates.n_unique() == len(dates):
         return layout
     taken = {*layout.time, layout.device, layout.host, layout.value, layout.unit, *(f.column for f in layout.fields)}
-    for column in (n for n in written.names if n not in taken):
-        if sample[column].str.strip_chars(' "').str.contains(_CLOCK_ONLY).all():
+    for clock, column in itertools.product(_CLOCKS, (n for n in written.names if n not in taken)):
+        if sample[column].str.strip_chars(' "').str.contains(clock).all():
             return replace(layout, time=(layout.time[0], column))
     return layout
 

@@ -19,6 +19,13 @@ TIME_UNITS = frozenset({"s", "sec", "seconds", "ms", "us", "µs", "ns", "min", "
 _SPELLED = {"secs": "s", "second": "s", "minutes": "min", "hours": "h", "hour": "h", "kwth": "kWh"}
 """Units in other spellings; eco2AI wrote ``kWTh`` for a while."""
 
+_FOR_EACH = re.compile(
+    r"(?i)[\[(][^\])]*(?:/|\bper\b)[^\])]*[\])]|/\s*(?:\d*k?_?)?(?:tok|token|prompt|sample|image|img|frame|request|req|query|question|answer|"
+    r"response|step|epoch|iter|iteration|inference|infer|inf|item|batch|example|record|row|word|char|flops?|op|bit|byte|param|parameter|user|call|"
+    r"task|instance|transaction|s|sec|second|h|hour|day)(?:s|es)?(?![A-Za-z])"
+)
+"""An energy for each of something: ``energy/token``, ``Energy (J/token)``."""
+
 _PARTS = frozenset({"cores", "core", "pp0", "pp1", "uncore"})
 _NODE = frozenset({"meter", "wall", "plug", "node", "system", "server", "mains", "machine"})
 
@@ -75,7 +82,7 @@ def of_title(at: int, title: str, *, monitor: bool) -> Spent | None:
         quantity = "power_w" if unit else ""
     words = [w for w in plain(bare).split("_") if w]
     said = set(words)
-    if said & _NOT_SPENT or not title.strip():
+    if said & _NOT_SPENT or not title.strip() or _FOR_EACH.search(title):
         return None
     if quantity == "" or (quantity == "power_w" and unit.lower() in {"mw"} and "energy" in said):
         quantity = "energy_j" if said & {"energy"} else "power_w" if said & {"power"} else ""
@@ -85,6 +92,19 @@ def of_title(at: int, title: str, *, monitor: bool) -> Spent | None:
     device, scope = device_of(words)
     unit = unit or ("kWh" if "codecarbon" in said and quantity == "energy_j" else "")  # its table has no other unit
     return Spent(at, title, quantity, "J" if monitor and not unit else unit, device, scope)
+
+
+def is_for_each(title: str) -> bool:
+    """Tell whether a title gives an energy for each of something, which is no run's.
+
+    Examples
+    --------
+    >>> [is_for_each(t) for t in ("energy/token", "Energy (J/image)", "energy_per_step_j", "energy/gpu", "energy_j")]
+    [True, True, True, False, False]
+    """
+    words = set(plain(title).split("_"))
+    spoken = words & {"energy", *ENERGY_UNITS} or re.search(r"(?i)energy", title)
+    return bool(spoken and ("per" in words or _FOR_EACH.search(title)))
 
 
 def device_of(words: Sequence[str]) -> tuple[str, str]:

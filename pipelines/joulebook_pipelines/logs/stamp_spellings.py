@@ -9,7 +9,7 @@ _NAMES = f"((?i:{'|'.join(_MONTHS)}))[a-z]*"
 _DAY = r"(?:(?i:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+)?"
 _DAY_FIRST = rf"^{_DAY}(\d{{1,2}})[-/. ]{_NAMES}\.?,?[-/. ](\d{{4}})(.*)$"
 _SHORT_YEAR = rf"^(\d{{1,2}})[-/. ]{_NAMES}[-/. ](\d{{2}})( .*)?$"
-_MONTH_FIRST = rf"^{_DAY}{_NAMES}\.? (\d{{1,2}}),? (\d{{4}}),?(.*)$"
+_MONTH_FIRST = rf"^{_DAY}{_NAMES}\.?[-/ ](\d{{1,2}})(?:,? |[-/])(\d{{4}}),?(.*)$"
 _YEAR_LAST = rf"^{_DAY}{_NAMES} +(\d{{1,2}}) (\d{{1,2}}:\d{{2}}:\d{{2}}\S*)( [A-Z]{{2,5}})? (\d{{4}})$"
 _WORDS = r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|[A-Z]{3,4}\)?$"
 
@@ -31,8 +31,16 @@ _OFFSETS = {
 _COMPACT = r"^(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])[T ]?([01]\d|2[0-3])([0-5]\d)([0-5]\d)([.,]\d+)?(Z|[+-]\d{2}:?\d{2})?$"
 """All stamps must have it: nanoseconds since a start may look like this here and there."""
 
+_TIGHT = r"^(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])[T_ -](\d{2}:\d{2}:\d{2}.*)$"
+"""A date without dashes before a time with colons."""
+
 _DOTS = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})([ T])(\d{1,2})\.(\d{2})(?:\.(\d{2}))?$"
 """Finnish, Danish and Italian clocks have points."""
+
+_BARE = r"(^|[ T:])(\d)(:|[.,]\d|$| ?[AaPp][Mm])"
+_DATE = r"(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{2,4})"
+_LOOSE = rf"^(?:{_DATE}[ T])?(?:\d{{1,2}}:\d:\d{{1,2}}|\d{{1,2}}:\d{{1,2}}:\d)(?:[.,]\d+)?(?: ?[AaPp][Mm])?$"
+"""Clocks of microcontrollers have no zeros before minutes and seconds below ten."""
 
 _DASHES = r"^(\d{4}[-./]\d{2}[-./]\d{2})[_-](\d{2})[:_-](\d{2})[:_-](\d{2})([.,]\d+)?$"
 _HOUR = r"^(\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4}) (\d{1,2})$"
@@ -64,6 +72,8 @@ def plain(text: pl.Series) -> pl.Series:
     ['2026-03-13 10:00:07 +0100']
     >>> plain(pl.Series(["20240305T100000Z"])).to_list()
     ['2024-03-05 10:00:00Z']
+    >>> plain(pl.Series(["20240305T10:00:07", "Apr-09-2024 08:18", "2024/7/9 14:3:5", "4:3:5 PM"])).to_list()
+    ['2024-03-05 10:00:07', '2024-04-09 08:18', '2024/7/9 14:03:05', '04:03:05 PM']
     """
     text = _western(text)
     few = text.head(_FEW)
@@ -72,13 +82,22 @@ def plain(text: pl.Series) -> pl.Series:
     if len(few) and few.str.contains(_COMPACT).all():
         return text.str.replace(_COMPACT, "${1}-${2}-${3} ${4}:${5}:${6}${7}${8}")
     for pattern, told in (
-        (_DOTS, "${1}${2}${3}:${4}:${5}"), (_DASHES, "${1} ${2}:${3}:${4}${5}"),
+        (_TIGHT, "${1}-${2}-${3} ${4}"), (_DOTS, "${1}${2}${3}:${4}:${5}"), (_DASHES, "${1} ${2}:${3}:${4}${5}"),
         (_HOUR, "${1} ${2}:00"),
     ):  # fmt: skip
         if few.str.contains(pattern).any():
             # The point's clock may have no seconds.
             text = text.str.replace(pattern, told).str.strip_suffix(":")
+    if few.str.contains(_LOOSE).any():
+        text = _padded(text)
     return _without_words(text) if few.str.contains(_WORDS).any() else text
+
+
+def _padded(text: pl.Series) -> pl.Series:
+    """Return stamps whose clocks have two digits for minutes and seconds."""
+    for _ in range(2):  # neighbours share their colon
+        text = text.str.replace_all(_BARE, "${1}0${2}${3}")
+    return text
 
 
 def _western(text: pl.Series) -> pl.Series:
