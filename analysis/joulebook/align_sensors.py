@@ -223,8 +223,14 @@ def believable(trials: list[Fit]) -> list[Fit]:
 
 
 def likeliest(fast: Signal, few: Signal, trials: list[Fit]) -> Fit:
-    """Return the fit under the likeliest sensor model, its time constant or window refined; trials are added to."""
-    best = max(trials, key=lambda f: f.llr if f.gain > 0 else -1.0)
+    """Return the fit under the likeliest sensor model, its time constant or window refined; trials are added to.
+
+    Of logs of one pace that do not say, points beside means are never taken, however likely: where the logs differ in more
+    than that, they foretell by a sample too far off. The interval reaches to what they would say.
+    """
+    silent = fast.window_s is None and few.window_s is None and few.period_s < ALIKE * fast.period_s
+    taken = [f for f in trials if not (silent and _points(f.sensor))] or trials
+    best = max(taken, key=lambda f: f.llr if f.gain > 0 else -1.0)
     if best.llr < trials[0].llr + MODEL_GAIN:
         return trials[0]
     sensor = best.sensor
