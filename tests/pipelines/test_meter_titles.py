@@ -20,3 +20,22 @@ def test_units_of_other_scripts_and_behind_no_gap(title, quantity, unit):
 @pytest.mark.parametrize("title", ["PowerA", "PhaseA", "NodeB", "powers"])
 def test_a_letter_behind_other_words_is_no_unit(title):
     assert meter_titles.meaning(title).unit == ""
+
+
+@pytest.mark.parametrize(
+    ("energy", "power", "counts"),
+    [
+        ("nvml_integrated_energy_joules", "nvml_power_watts", "counter"), ("energy_since_start_j", "power_w", "counter"),
+        ("node energy calculated [J]", "node power [W]", ""), ("gpu_energy_integrated_j", "gpu_power_w", "counter"),
+        ("nvml_joules_energy", "nvml_power_watts", ""),
+    ],
+)  # fmt: skip
+def test_how_an_energy_came_about_makes_no_second_device(energy, power, counts):
+    found = meter_titles.meaning(energy)
+    assert found.quantity == "energy_j"
+    assert found.place == meter_titles.meaning(power).place
+    assert found.counts == counts
+
+
+def test_an_integrated_gpu_is_a_thing():
+    assert meter_titles.meaning("integrated_gpu_energy_j").place == "integrated gpu"

@@ -157,3 +157,19 @@ def test_a_table_with_energies_for_each_of_something_alone_names_what_it_lacks(t
     path.write_text("run_id,batch_size,duration_s,energy/prompt (J)\na,1,100,120.5\nb,2,90,100.5\n")
     with pytest.raises(LogRefusedError, match=r"'energy/prompt \(J\)' give an energy for each.*energy_j"):
         recognise.adapter_for(text.head(path, path.name))
+
+
+def test_one_row_needs_no_name(tmp_path):
+    path = tmp_path / "summary.csv"
+    path.write_text("Total Time (s),Total Energy (J),Avg Power (W),Max Power (W)\n10.5,1281.25,122.0,150.8\n")
+    assert [a.name for a in recognise.claims(text.head(path, path.name))] == ["run-table"]
+    part = _read(path, scope="board")
+    assert part.readings["energy_j"].to_list() == [1281.25]
+    assert part.readings["span_s"].to_list() == [10.5]
+
+
+def test_a_log_whose_stamps_have_a_title_of_their_own_is_no_table_of_runs(tmp_path):
+    path = tmp_path / "log.csv"
+    rows = "".join(f"{1_700_000_000_000 + 20 * i},{120 + i},{2.4 * i:.2f}\n" for i in range(6))
+    path.write_text("timestamp_host_epoch_ms,power_watts,integrated_energy_joules\n" + rows)
+    assert [a.name for a in recognise.claims(text.head(path, path.name))] == ["meter-csv"]

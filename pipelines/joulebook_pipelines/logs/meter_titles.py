@@ -24,7 +24,7 @@ _PLAUSIBLE = re.compile(r"^[\w .,()\[\]/%°µ²+&*#'φ-]{1,60}$")
 _SERIAL = re.compile(r"\s*\(?(?:LGR|SEN) S/N:[^)]*\)?|,?\s*\(?(?:GMT|UTC)[+-]\d{1,2}:\d{2}\)?")
 """HOBO loggers put their serial number behind every title, and the offset behind that of the time."""
 
-_LONG_UNITS = {"kwh", "wh", "kw", "watts", "watt"}
+_LONG_UNITS = {"kwh", "wh", "kw", "watts", "watt", "joules", "joule"}
 _GLUED = {"power W", "watts W", "energy J"}
 """Words behind which a large letter without a gap is the unit, as in ``PowerW``."""
 
@@ -236,6 +236,9 @@ def _quantity(words: list[str], unit: str) -> Meaning:
         quantity = "power_w"  # a column of a card in a table of powers; its unit must be said
     if not quantity:
         return Meaning()
+    if quantity == "energy_j" and not re.search(r"\bintegrated (?:gpu|graphics)\b", " ".join(words)):  # that is a thing
+        words = [w for w in words if w not in known.HOW]
+        said = {*said, "counter"} if said & {"integrated", "since"} else said
     if by_unit and secondary and secondary[0] == by_unit:
         words = [w for w in words if w not in known.SECONDARY]
     counts = "counter" if said & known.COUNTER else "interval" if said & known.INTERVAL else ""

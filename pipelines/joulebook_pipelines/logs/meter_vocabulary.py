@@ -47,8 +47,10 @@ ENERGY = {
 }  # fmt: skip
 COUNTER = {
     "total", "counter", "cumulative", "cumul", "cumulated", "zahlerstand", "zaehlerstand", "reading", "meter",
-    "lifetime", "register", "gesamt", "index", "accumulated",
+    "lifetime", "register", "gesamt", "index", "accumulated", "accum",
 }  # fmt: skip
+HOW = {"integrated", "since", "start", "reset", "calculated", "computed", "derived", "running", "joule", "joules"}
+"""Words of an energy's title that say how it came about, not of what it is."""
 INTERVAL = {"interval", "usage", "consumption", "verbrauch", "per", "hourly", "delta", "period", "used", "consumed"}  # fmt: skip
 FILLER = {
     "draw", "used", "usage", "in", "active", "real", "reading", "ac", "instant", "instantaneous", "avg", "average",

@@ -33,8 +33,10 @@ _NAME = re.compile(r"[A-Za-z_][\w .+()/-]*$")
 
 
 def are_named(head: Head, separator: str, count: int) -> bool:
-    """Tell whether each row begins with a name of its own, and no number or time."""
+    """Tell whether each row begins with a name of its own, and no number or time; a row that is alone needs none."""
     lines = [line for line in head.lines[head.top[0] :] if line.strip()]
+    if head.complete and len(lines) == 1:
+        return len(dialect.split_line(lines[0], separator)) == count
     names = []
     for line in lines if head.complete else lines[:-1]:
         row = dialect.split_line(line, separator)

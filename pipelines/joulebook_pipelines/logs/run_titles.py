@@ -169,7 +169,7 @@ def is_run_table(titles: Sequence[str], *, rows_named: bool = False) -> bool:
     Parameters
     ----------
     rows_named
-        The first cell of each row is a name that no other row has; energies of such rows are those of runs.
+        The first cell of each row is a name that no other row has, or there is one row; energies of such rows are those of runs.
     """
     folded = {t.strip().lower() for t in titles}
     if (
@@ -186,7 +186,7 @@ def is_run_table(titles: Sequence[str], *, rows_named: bool = False) -> bool:
     others = (t for i, t in enumerate(found.titles) if i not in found.roles.values())
     # Titles of other languages name a time as well: a table with one is a log.
     untimed = not roles & {"stamp", "start", "end"} and not any(
-        _OF_INTERVAL.search(run_spent.plain(t)) or _is_foreign_time(t) for t in others
+        _OF_INTERVAL.search(run_spent.plain(t)) or _is_other_time(t) for t in others
     )
     named = bool(roles & {"run", "batch_size", "phase", "done"}) or any(
         run_spent.plain(t).startswith(tuple(_KNOBS)) for t in titles
@@ -204,8 +204,10 @@ def is_run_table(titles: Sequence[str], *, rows_named: bool = False) -> bool:
     )
 
 
-def _is_foreign_time(title: str) -> bool:
-    """Tell whether a title names a time in another language; English ones are in the lists above, beside durations."""
+def _is_other_time(title: str) -> bool:
+    """Tell whether a title names a time in another language; English ones are in the lists above, beside durations, or say stamp."""
+    if {"timestamp", "datetime"} & set(run_spent.plain(title).split("_")):
+        return True
     if meter_titles.meaning(title).role not in {"time", "date", "clock"}:
         return False
     return not re.search(r"time|epoch|data|day", title.casefold())
