@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.logs import bare_rows, clues, packed, prefixes, text, topics, wrapped
+from joulebook_pipelines.logs import bare_rows, clues, packed, prefixes, split_stamps, text, topics, wrapped
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
@@ -60,6 +60,9 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
     LogRefusedError
         None or several claim it.
     """
+    if split_stamps.found(head):
+        whole = adapter_for(split_stamps.plain(head), columns_given=columns_given)
+        return _through(whole, split_stamps.joined)
     found = claims(head)
     behind = _behind_prefix(head, found)
     if behind is not None:
