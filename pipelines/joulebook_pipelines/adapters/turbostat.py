@@ -16,19 +16,15 @@ from joulebook_pipelines.logs import (
     stamp_lines,
     stamps,
     table,
+    turbostat_lines,
     untimed,
     wide,
 )
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
-_WATTS = ("PkgWatt", "CorWatt", "GFXWatt", "RAMWatt", "SysWatt")
-_JOULES = {"Pkg_J": "PkgWatt", "Cor_J": "CorWatt", "GFX_J": "GFXWatt", "RAM_J": "RAMWatt", "Sys_J": "SysWatt"}
-"""With ``--Joules`` each interval gives its energy."""
-
-_MEASURED = (*_WATTS, *_JOULES)
-_ROW_OF_TITLES = r"Watt|(?:Pkg|Cor|GFX|RAM|Sys)_J"
-_TIME = "Time_Of_Day_Seconds"
+_MEASURED = (*turbostat_lines.WATTS, *turbostat_lines.JOULES)
+_JOULES, _TIME = turbostat_lines.JOULES, turbostat_lines.TIME
 SAME_ROUND = 0.01
 """Steps below this share of the longest are between the lines of one round, where no line of the whole machine begins it."""
 
@@ -38,27 +34,34 @@ _TOOL = re.compile(r"\t|Watt|^\s*[-\d.]+\s+[-\d.]+\s+[-\d.]+|CPUID|^(?:cpu|turbo
 _EPOCH = stamps.StampForm("epoch", aware=True, unit_us=1e6)
 
 
-def _cells(line: str) -> list[str]:
-    return [c.strip() for c in (line.split("\t") if "\t" in line else line.split(",") if "," in line else line.split())]
-
-
 def _headers(head: Head) -> list[str] | None:
-    lines = [_cells(line) for line in head.lines[:2000] if re.search(_ROW_OF_TITLES, line)]
+    lines = [turbostat_lines.titles_of(line) for line in head.lines[:2000] if re.search(turbostat_lines.TITLES, line)]
     return next(
         (
             c
             for c in lines
-            if any(w in c for w in _MEASURED) and ({"CPU", "Avg_MHz", "Busy%", "Package", _TIME} & set(c))
+            if (any(w in c for w in _MEASURED) and {"CPU", "Avg_MHz", "Busy%", "Package", _TIME} & set(c))
+            or turbostat_lines.only_watts(c)
         ),
         None,
     )
 
 
 def _sniff(head: Head) -> bool:
-    return _headers(head) is not None
+    plain = turbostat_lines.without_stamps(head)
+    return _headers(head if plain is None else plain) is not None
 
 
 def _parse(log: Log) -> Iterator[Part]:
+    plain = turbostat_lines.without_stamps(log.head)
+    if plain is None or _TIME in (_headers(plain) or ()):
+        yield from _read(log)
+        return
+    with turbostat_lines.timed(log) as dated:
+        yield from _read(dated)
+
+
+def _read(log: Log) -> Iterator[Part]:
     headers = _headers(log.head)
     if headers is None:
         raise LogRefusedError(f"{log.name}: no header of turbostat with a column of watts")
@@ -70,7 +73,8 @@ def _parse(log: Log) -> Iterator[Part]:
             "period_s = (turbostat's --interval, 5 where none was given) to this [[source]]"
         )
     steps = None if _TIME in headers or collector is not None else untimed.Steps(log)
-    reader = _Reader(headers, steps, None if collector is None else _Stamped(collector))
+    below = turbostat_lines.packages_below(log.head, headers)
+    reader = _Reader(headers, steps, None if collector is None else _Stamped(collector), below=below)
     for block in log.blocks():
         yield reader.read(block)
     if reader.steps is not None:
@@ -128,13 +132,18 @@ class _Stamped:
 class _Reader:
     """State of one pass: the last stamp, which gives each reading its span."""
 
-    def __init__(self, headers: list[str], steps: untimed.Steps | None = None, stamped: _Stamped | None = None) -> None:
+    def __init__(
+        self, headers: list[str], steps: untimed.Steps | None = None, stamped: _Stamped | None = None, *, below: bool
+    ) -> None:
         self._headers, self.steps, self._stamped, self._rounds = headers, steps, stamped, 0
         self._names = [f"c{i}" for i in range(len(headers))]
+        self._below = turbostat_lines.Below() if below else None
         self._channels: dict[str, Channel] = {}
         self._last_us: int | None = None
 
     def _column(self, header: str) -> str | None:
+        if self._below is not None and header in {"CPU", "Package"}:
+            return turbostat_lines.Below.COLUMN
         return self._names[self._headers.index(header)] if header in self._headers else None
 
     def read(self, block: Block) -> Part:
@@ -169,7 +178,9 @@ class _Reader:
             .otherwise(pl.col("raw").str.strip_chars().str.extract_all(r"\S+"))
         )
         cells_ = lines.with_columns(cells=parts)
-        header = pl.col("cells").list.contains(self._headers[0]) & pl.col("raw").str.contains(_ROW_OF_TITLES)
+        header = pl.col("cells").list.contains(self._headers[0]) & pl.col("raw").str.contains(turbostat_lines.TITLES)
+        if self._below is not None:
+            cells_ = self._below.numbered(cells_, header)
         cells_ = cells_.filter(~header)
         regular = pl.col("cells").list.len() == len(self._names)
         # Lines before the table (the description of the CPU) are no rows; among the rows they are damage.
@@ -180,6 +191,7 @@ class _Reader:
         raw = cells_.filter(regular).select(
             "line", *(pl.col("cells").list.get(i).str.strip_chars().alias(n) for i, n in enumerate(self._names)),
             *(("ts_utc", "mark") if self._stamped is not None else ()),
+            *((turbostat_lines.Below.COLUMN,) if self._below is not None else ()),
         )  # fmt: skip
         raw, cut = damage.cut_last(block, raw, self._names, "\t")
         return raw, [damage.odd_lines(block, odd, "wrong-number-of-fields"), broken, cut]
