@@ -34,6 +34,21 @@ _UNITS = {u.lower() for q in cells._FAMILIES for u in cells.units_of(q)} | {
 }  # fmt: skip
 
 
+_NOTES = {
+    "",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "remark",
+    "remarks",
+    "kommentar",
+    "bemerkung",
+    "bemerkungen",
+    "anmerkung",
+}
+
+
 @dataclass(frozen=True)
 class Dialect:
     """How a table is written.
@@ -178,9 +193,17 @@ def _with_rows(lines: Sequence[str], at: int, titles: list[str], separator: str)
     )  # fmt: skip
     if more and not comma and all(not row[-1] for row in wider):
         titles = [*titles, ""]
+    titles = _without_notes(rows, titles)
     quoted = any('"' in line for _, line in following)
     units = units or _units_in_cells(rows, titles)
     return Dialect(separator, at + 1, tuple(titles), units, first + 1, quoted, comma)
+
+
+def _without_notes(rows: Sequence[Sequence[str]], titles: list[str]) -> list[str]:
+    """Return the titles less those of notes at the end that no row has a cell for: some exports leave them out."""
+    width = len(rows[0]) if rows else len(titles)
+    lacking = 2 <= width < len(titles) and all(len(row) == width for row in rows)
+    return titles[:width] if lacking and all(t.strip().casefold() in _NOTES for t in titles[width:]) else titles
 
 
 def _knows_units(written: Dialect, knows: Callable[[Sequence[str]], bool]) -> bool:

@@ -32,6 +32,12 @@ SAMPLE_LINES = 2_000
 MOST_OF_ONE_HOST = 2
 """From this many hosts in a table on, the host is part of the name of each device."""
 
+_WORDS = r"^(?i:[A-Z][a-z]{2,}(?:[ _-][A-Z]?[a-z]+)*)$"
+"""Cells that name something."""
+
+_NOT_MEASURED = r"^(?i:unavailable|unknown|none|null|nan|error|off|missing|invalid|timeout|failed|not .*)$"
+"""Cells that name nothing: numbers may follow, whose unit is needed."""
+
 _TIME_UNITS_US = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3, "min": 6e7, "h": 3.6e9}
 
 
@@ -103,7 +109,10 @@ def _columns(log: Log) -> tuple[Dialect, Layout]:
         if written is None:
             raise LogRefusedError(_why_unknown(log))
         written = _with_unit_column(log, written)
-        return written, meter_columns.from_titles(written, options, log.name)
+        words = _of_words(log, written)
+        numbers = replace(written, titles=tuple("" if t in words else t for t in written.titles))
+        layout = meter_columns.from_titles(numbers, options, log.name)
+        return written, replace(layout, unread=(*layout.unread, *words))
     titles = {v.casefold().strip() for v in options.columns.values() if not v.isdigit()}
     written = None
     if titles:
@@ -141,6 +150,18 @@ def _with_unit_column(log: Log, written: Dialect) -> Dialect:
         for m, u in zip(meant, written.units or ("",) * len(meant), strict=True)
     ]
     return replace(written, units=tuple(units))
+
+
+def _of_words(log: Log, written: Dialect) -> tuple[str, ...]:
+    """Return the titles that speak of power or energy without a unit over columns of words, which name something."""
+    meant = meter_columns.meanings(written.titles, written.units or ("",) * len(written.titles))
+    doubtful = [i for i, m in enumerate(meant) if m.quantity in {"power_w", "energy_j"} and not m.unit]
+    sample = _sample(log, written) if doubtful else pl.DataFrame()
+    if sample.is_empty():
+        return ()
+    cells_ = {i: sample[written.names[i]].str.strip_chars(" \"'").replace("", None).drop_nulls() for i in doubtful}
+    name = {i: c.str.contains(_WORDS).all() and not c.str.contains(_NOT_MEASURED).any() for i, c in cells_.items()}
+    return tuple(written.titles[i] for i, told in cells_.items() if len(told) and name[i])
 
 
 def _why_empty(log: Log, written: Dialect) -> str:

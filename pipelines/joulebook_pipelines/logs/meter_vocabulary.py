@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TIME = {
     "time", "timestamp", "timestamps", "datetime", "zeit", "zeitstempel", "ts", "epoch", "unix", "unixtime", "utc",
-    "horodatage", "tijd", "tijdstip", "when", "logged", "measured", "changed",
+    "horodatage", "horodate", "tijd", "tijdstip", "when", "logged", "measured", "changed",
 }  # fmt: skip
 DATE = {"date", "datum", "dato", "data", "jour", "day", "tag", "fecha", "pvm", "päivämäärä"}  # fmt: skip
 CLOCK = {"uhrzeit", "heure", "hora", "ora", "klokkeslett", "godzina", "kello", "hour", "stunde"}  # fmt: skip
