@@ -39,3 +39,36 @@ def test_how_an_energy_came_about_makes_no_second_device(energy, power, counts):
 
 def test_an_integrated_gpu_is_a_thing():
     assert meter_titles.meaning("integrated_gpu_energy_j").place == "integrated gpu"
+
+
+@pytest.mark.parametrize(
+    ("title", "quantity", "unit", "place"),
+    [
+        ("GPUPower(W)", "power_w", "W", "gpu"), ("GPU0Power", "power_w", "", "gpu 0"), ("RAMWatt", "power_w", "Watt", "ram"),
+        ("CPUEnergy(J)", "energy_j", "J", "cpu"), ("DCVoltage(V)", "voltage_v", "V", "dc"), ("PDUPowerKW", "power_w", "KW", "pdu"),
+    ],
+)  # fmt: skip
+def test_words_behind_an_abbreviation_are_words(title, quantity, unit, place):
+    found = meter_titles.meaning(title)
+    assert (found.quantity, found.unit, found.place) == (quantity, unit, place)
+
+
+@pytest.mark.parametrize(
+    ("title", "place", "total"),
+    [
+        ("Power (CPU)", "cpu", False),
+        ("Power [GPU 1]", "gpu 1", False),
+        ("Power (total)", "", True),
+        ("Power (avg)", "", False),
+    ],
+)
+def test_brackets_may_say_what_a_column_is_about(title, place, total):
+    found = meter_titles.meaning(title)
+    assert (found.quantity, found.unit, found.place, found.total) == ("power_w", "", place, total)
+
+
+@pytest.mark.parametrize(
+    ("title", "unit"), [("Current (A)", "A"), ("Time (s)", "s"), ("Power (mW)", "mW"), ("Temp (C)", "C")]
+)
+def test_units_in_brackets_stay_units(title, unit):
+    assert meter_titles.meaning(title).unit == unit

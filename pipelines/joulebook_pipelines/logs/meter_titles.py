@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from joulebook_pipelines.logs import beside_power, cells, title_words
+from joulebook_pipelines.logs import beside_power, cells, device_places, title_words
 from joulebook_pipelines.logs import meter_vocabulary as known
 
 _SUM = re.compile(r"^(?:p|wp|wh|s|q)(?:sum|tot|total|ges|sigma)$")
@@ -82,6 +82,8 @@ def meaning(title: str, unit_row: str = "") -> Meaning:
     if not _PLAUSIBLE.match(title.strip() or "#"):
         return Meaning()
     bare, unit = _unit_apart(title.strip().strip("#").strip())
+    if _is_place(unit):
+        bare, unit = f"{unit} {bare}", ""
     unit = unit or unit_row.strip("[]() ")
     words, written = _words(bare)
     if not words:
@@ -136,9 +138,19 @@ def _unit_apart(title: str) -> tuple[str, str]:
     return title, ""
 
 
+def _is_place(unit: str) -> bool:
+    """Tell whether what stands in the brackets of a title is no unit but what it is about, as in ``Power (CPU)``."""
+    if quantity_of(unit) or unit.casefold() in known.TIME_UNITS:
+        return False
+    words, _ = _words(unit)
+    return bool(words) and (device_places.is_known(" ".join(words)) or set(words) <= known.FILLER | known.TOTAL)
+
+
 def _words(bare: str) -> tuple[list[str], list[str]]:
-    """Return the words of a title, plain and as written; ``activePower1`` is three words."""
-    apart = re.sub(r"(?<=[a-zäöüß]{2})(?=[A-Z])", " ", bare)
+    """Return the words of a title, plain and as written; ``activePower1`` is three words, ``GPU0Power`` as well."""
+    apart = re.sub(
+        r"(?<=[a-zäöüß]{2})(?=[A-Z])|(?<=[A-Z]{2})(?=[A-Z][a-z]{2})|(?<=[A-Z]{2}\d)(?=[A-Z][a-z]{2})", " ", bare
+    )
     apart = re.sub(r"(?<=[A-Za-z]{3})(?=\d)", " ", apart)
     written = [w for w in re.split(r"[^0-9A-Za-zÀ-ÿµ°%]+", apart) if w]
     plain = [
