@@ -57,8 +57,12 @@ def test_a_text_about_something_else_is_not_called_a_training(tmp_path):
             "mlperf_log_detail.txt beside it",
         ),
         ("Total Power Usage: 10.5 kWh\n", r"one total \('Total Power Usage: 10.5 kWh'\).*compare it"),
+        (
+            "CarbonTracker:\nActual consumption for 1 epoch(s):\n\tTime:\t0:10:00\n\tEnergy:\t0.25 kWh\n\tCO2eq:\t10.5 g\n",
+            "carbontracker prints for people.*PUE.*log_dir",
+        ),
     ],
-    ids=["summary", "total"],
+    ids=["summary", "total", "carbontracker"],
 )
 def test_what_a_run_summed_up_is_named_as_that(tmp_path, log, said):
     path = tmp_path / "summary.txt"

@@ -78,3 +78,15 @@ def test_names_that_make_a_training_log():
 )
 def test_words_of_profilers(name, word):
     assert phase_log.word(name) == word
+
+
+@pytest.mark.parametrize("document", [False, True], ids=["lines", "list"])
+def test_powers_beside_the_steps_are_told_as_not_read(tmp_path, document):
+    rows = [
+        {"time": 1_793_696_400 + 2 * i, "step": i, "loss": 1.0, "power_avg": 450.1, "power_max": 470.0, "gpu_power_w": 300.0}
+        for i in range(1, 5)
+    ]  # fmt: skip
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(rows) if document else "".join(json.dumps(r) + "\n" for r in rows))
+    (told,) = (f for f in _read(path).findings if f.code == "columns-not-read")
+    assert told.message.startswith("Not read: 'power_avg'. ")

@@ -66,7 +66,7 @@ def _parse(log: Log) -> Iterator[Part]:
         readings, bad, fresh = cards.read(told, collected.add(told.drop(cards.known)))
         yield Part(block.count, readings, pl.concat([rejects, bad]), channels=fresh)
     untimed = () if form else (step_log.without_times(log, "The log"),)
-    yield collected.part(*untimed)
+    yield collected.part(*untimed, *step_log.powers_left(log, found.titles, {*names.values(), *cards.known}))
 
 
 def _in_seconds(text: pl.Expr) -> pl.Expr:

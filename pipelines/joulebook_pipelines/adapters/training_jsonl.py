@@ -84,7 +84,7 @@ def _parse(log: Log) -> Iterator[Part]:
         readings, bad, fresh = cards.read(raw, collected.add(raw.drop(cards.known)))
         yield Part(block.count, readings, pl.concat([rejects, bad]), channels=fresh)
     untimed = () if form else (step_log.without_times(log, "The log"),)
-    yield collected.part(*untimed)
+    yield collected.part(*untimed, *step_log.powers_left(log, _plain(log.head), {*names.values(), *cards.known}))
 
 
 def _split(block: Block, names: dict[str, str]) -> tuple[pl.DataFrame, pl.DataFrame]:

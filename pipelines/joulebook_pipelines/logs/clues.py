@@ -130,6 +130,11 @@ def _of_a_tool(lines: list[tuple[int, str]], first: str) -> str:
             "holds the printed summary of an MLPerf run, without power; mlperf_log_detail.txt beside it has the run with its times: "
             "leave it out of the study"
         )
+    if any(re.match(r"(?:Actual|Predicted) consumption for \d+ epoch", line.strip()) for _, line in lines):
+        return (
+            "holds what carbontracker prints for people: energies that it has multiplied by a PUE of its own, without times. Give the "
+            "tracker log_dir = …, and add the …_carbontracker.log that it writes there; leave this file out of the study"
+        )
     if said := next((m for _, line in lines if (m := _TOTAL.match(line.strip()))), None):
         return (
             f"holds one total ({said[0]!r}) without times, which another tool worked out: compare it with the result, and leave the file "

@@ -19,11 +19,13 @@ NAMES = {
     "phase": ("phase", "name", "stage", "section", "phase_name", "label", "activity"),
     "start": (
         "start", "start_time", "begin", "start_utc", "t_start", "start_ts", "start_timestamp", "start_unix", "start_s", "start_ms",
-        "start_us", "start_ns", "begin_time", "started", "started_at", "from",
+        "start_us", "start_ns", "start_time_s", "start_time_ms", "start_time_us", "start_time_ns", "time_start", "begin_time", "started",
+        "started_at", "from",
     ),
     "end": (
         "end", "end_time", "stop", "end_utc", "t_end", "end_ts", "end_timestamp", "end_unix", "end_s", "end_ms", "end_us", "end_ns",
-        "stop_time", "ended", "ended_at", "finish", "finished", "finished_at", "finish_time", "to",
+        "end_time_s", "end_time_ms", "end_time_us", "end_time_ns", "time_end", "stop_time", "ended", "ended_at", "finish", "finished",
+        "finished_at", "finish_time", "to",
     ),
     "duration": ("duration_s", "duration", "seconds"),
     "run": ("run", "run_id", "run_name"),

@@ -77,7 +77,9 @@ def parse(log: Log, known: dict[str, str]) -> Iterator[Part]:
     lost = pl.DataFrame(odd, schema={"line": pl.Int64, "raw": pl.String}, orient="row")
     rejects = pl.concat([table.whole_lines(lost, "not-a-json-object"), collected.add(frame)])
     yield Part(lines=text.count("\n") + (not text.endswith("\n")), rejects=rejects)
-    yield collected.part(*(() if form else (step_log.without_times(log, "The log"),)))
+    beside = (name for _, _, o in objects[:200] for name in o)
+    untimed = () if form else (step_log.without_times(log, "The log"),)
+    yield collected.part(*untimed, *step_log.powers_left(log, beside, titles.values()))
 
 
 def _frame(rows: list[tuple[int, dict[str, Any]]], titles: dict[str, str]) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import polars as pl
@@ -11,6 +11,7 @@ from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import (
     cells,
     clock_set,
+    meter_titles,
     stamps,
     step_epochs,
     step_names,
@@ -49,6 +50,22 @@ def without_times(log: Log, written_by: str) -> Finding:
         f"{written_by} gives steps without wall-clock times, so no energy can be laid to them; loss, tokens and learning rate are read. "
         "Name the run in [[run]] with start and end, or log a time with each step.",
     )  # fmt: skip
+
+
+def powers_left(log: Log, titles: Iterable[str], read: Container[str]) -> tuple[Finding, ...]:
+    """Return the finding about powers and energies that stand beside the steps and are not read."""
+    left = [
+        t
+        for t in dict.fromkeys(titles)
+        if t not in read and meter_titles.meaning(t).quantity in {"power_w", "energy_j"}
+    ]
+    if not left:
+        return ()
+    return (Finding(
+        "columns-not-read", Severity.WARNING, log.name,
+        f"Not read: {', '.join(map(repr, left[:8]))}. Of a log of steps the mean power of the cards is read where its name says so with "
+        "its unit (gpu_power_w); put other powers and energies into a table of their own, with a time in each line.", {"columns": left},
+    ),)  # fmt: skip
 
 
 class Steps:
