@@ -173,3 +173,34 @@ def test_a_log_whose_stamps_have_a_title_of_their_own_is_no_table_of_runs(tmp_pa
     rows = "".join(f"{1_700_000_000_000 + 20 * i},{120 + i},{2.4 * i:.2f}\n" for i in range(6))
     path.write_text("timestamp_host_epoch_ms,power_watts,integrated_energy_joules\n" + rows)
     assert [a.name for a in recognise.claims(text.head(path, path.name))] == ["meter-csv"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["elapsed_s,power_w,energy_j", "elapsed_time_s,power_w,phase", "Elapsed (s),Power (W),Energy (J),batch_size"],
+)
+def test_seconds_that_count_on_are_no_lengths_of_runs(tmp_path, header):
+    path = tmp_path / "log.csv"
+    last = {"phase": "train", "energy_j": "{}", "batch_size": "32"}[header.rsplit(",", maxsplit=1)[-1]]
+    middle = ",{}" if header.count(",") == 3 else ""
+    rows = [f"{0.5 * i},{100 + i}{middle.format(50 * i)},{last.format(50 * i)}\n" for i in range(6)]
+    path.write_text(header + "\n" + "".join(rows))
+    assert [a.name for a in recognise.claims(text.head(path, path.name))] == ["meter-csv"]
+
+
+def test_elapsed_seconds_of_runs_are_their_lengths(tmp_path):
+    path = tmp_path / "sweep.csv"
+    rows = ["1980,max,1,301.5,3015.0,10.0", "1410,mid,1,202.5,2430.0,12.0", "900,low,1,150.5,2709.0,18.0"]
+    path.write_text("freq_mhz,freq_label,run,avg_power_w,energy_j,elapsed_s\n" + "\n".join(rows) + "\n")
+    assert [a.name for a in recognise.claims(text.head(path, path.name))] == ["run-table"]
+    part = _read(path, scope="board")
+    assert part.readings["span_s"].to_list() == [10.0, 12.0, 18.0]
+    assert part.readings["energy_j"].to_list() == [3015.0, 2430.0, 2709.0]
+
+
+def test_records_whose_seconds_count_on_are_refused_as_runs(tmp_path):
+    path = tmp_path / "log.json"
+    records = ", ".join(f'{{"elapsed_time_s": {i}, "energy_j": {100 * i}, "phase": "train"}}' for i in range(5))
+    path.write_text(f"[{records}]")
+    with pytest.raises(LogRefusedError, match=r"'elapsed_time_s' counts on from row to row"):
+        _read(path, scope="board")

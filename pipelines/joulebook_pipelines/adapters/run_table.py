@@ -14,6 +14,7 @@ from joulebook_pipelines.logs import (
     cells,
     decimals,
     dialect,
+    run_axis,
     run_json,
     run_markdown,
     run_rows,
@@ -45,7 +46,10 @@ def _header(head: Head) -> tuple[str, list[str]] | None:
         return None
     for separator in _SEPARATORS:
         titles = dialect.split_line(line, separator)
-        if run_titles.is_run_table(titles, rows_named=run_rows.are_named(head, separator, len(titles))):
+        named = run_rows.are_named(head, separator, len(titles))
+        if run_titles.is_run_table(titles, rows_named=named) and (
+            named or not run_axis.of_head(head, separator, titles)
+        ):
             return separator, titles
     return None
 
@@ -93,6 +97,7 @@ def _read(log: Log, titles: list[str], raw: pl.DataFrame, odd: pl.DataFrame, lin
     found.spent = [
         s for s in found.spent if raw.is_empty() or (raw[f"c{s.at}"].fill_null("") != "").any()
     ] or found.spent
+    run_axis.settle(log, found, raw)
     spent = run_titles.chosen(found)
     if not spent:
         raise LogRefusedError(

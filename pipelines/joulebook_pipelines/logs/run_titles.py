@@ -23,7 +23,7 @@ _DURATION = (
     "total_inference_time", "total_training_time", "wall_time", "walltime", "real_time", "time_per_epoch", "epoch_time", "total_runtime",
     "time_taken", "time_spent", "train_runtime", "run_duration", "total_duration", "training_duration", "task_duration",
     "inference_duration", "latency", "total_latency", "end_to_end_latency", "e2e_latency", "response_time", "generation_time",
-    "wall_clock_time", "dauer", "laufzeit", "duree", "duracion", "durata", "temps",
+    "wall_clock_time", "wall_total", "total_wall_time", "dauer", "laufzeit", "duree", "duracion", "durata", "temps",
 )  # fmt: skip
 _PLAIN = {
     "batch_size": ("batch_size", "global_batch_size", "batchsize", "params_batch_size", "config_batch_size"),
