@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import damage, one_interval, rapl, relative, sections, stamps, table
+from joulebook_pipelines.logs import damage, one_interval, perf_reports, rapl, relative, sections, stamps, table
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.table import Field
 
@@ -18,8 +17,6 @@ _EVENT = (
     r"(power/energy-\w+/)"
 )
 _LOOSE = r"power/energy-\w+/"
-_STARTED = re.compile(r"^# started on \w{3} (\w{3}\s+\d+ \d\d:\d\d:\d\d \d{4})", re.MULTILINE)
-_ELAPSED = re.compile(r"^\s*([\d.,]+)\s+(?:\+-\s+[\d.,]+\s+)?seconds time elapsed", re.MULTILINE)
 _COMMA_DECIMALS = re.compile(r"(?m)\d,\d{1,2}\s+Joules\s|\d,\d{6,9}\s+seconds time elapsed")
 """perf prints energies with two decimals and times with nine, with the signs of the locale that it ran in."""
 
@@ -53,11 +50,12 @@ def _parse(log: Log) -> Iterator[Part]:
     first = re.search(rf"(?m){_EVENT}", text)
     if first is None:
         raise LogRefusedError(f"{log.name}: no line is an energy of perf stat (… Joules power/energy-…/)")
-    start = _started(log)
+    start = perf_reports.first_start(log)
     form = stamps.StampForm("relative", aware=True, unit_us=1e6)
     line = text[: first.start()].count("\n") + 1
     how = relative.stamping(log, form, line, first[1] or "0", start=start)
-    reader = _Reader(log, how, None if first[1] else _elapsed(log))
+    totals = None if first[1] else perf_reports.totals(_with_points(log.whole_text(1 << 22)), log)
+    reader = _Reader(log, how, totals)
     findings: tuple[Finding, ...] = how.findings
     for block in log.blocks():
         part = reader.read(block)
@@ -65,39 +63,18 @@ def _parse(log: Log) -> Iterator[Part]:
         findings = ()
 
 
-def _started(log: Log) -> datetime | None:
-    """Return the local time at which the command began, where the file says it."""
-    found = _STARTED.search(log.head.text)
-    try:
-        return datetime.strptime(re.sub(r"\s+", " ", found[1]), "%b %d %H:%M:%S %Y") if found else None
-    except ValueError:
-        raise LogRefusedError(
-            f"{log.name}: the time of its start ({found[0] if found else ''!r}) does not exist"
-        ) from None
-
-
-def _elapsed(log: Log) -> str:
-    """Return how long the command ran, which totals print at their end."""
-    found = _ELAPSED.search(_with_points(log.whole_text(1 << 22)))
-    if found is None:
-        raise LogRefusedError(
-            f"{log.name}: the totals lack the line of the time elapsed, so they are energies of an unknown time"
-        )
-    return found[1].replace(",", "")
-
-
 class _Reader:
     """State of one pass: the last stamp of each device, which gives each energy its span."""
 
-    def __init__(self, log: Log, how: relative.Stamping, elapsed: str | None) -> None:
-        self._log, self._how, self._elapsed = log, how, elapsed
+    def __init__(self, log: Log, how: relative.Stamping, totals: pl.DataFrame | None) -> None:
+        self._log, self._how, self._totals, self._begun = log, how, totals, perf_reports.Begun(log)
         self._last: dict[str, float] = {}
         self._channels: dict[str, Channel] = {}
         self._commas = _COMMA_DECIMALS.search(log.head.text) is not None
 
     def read(self, block: Block) -> Part:
         cut = pl.col("raw").str.starts_with("{") & ~pl.col("raw").str.contains(r"\}\s*$")
-        lines = sections.lines_of(block).filter(pl.col("raw").str.contains(_LOOSE) | cut)
+        lines = self._begun.placed(sections.lines_of(block)).filter(pl.col("raw").str.contains(_LOOSE) | cut)
         stamp = pl.col("raw").str.extract(_POINT_STAMP, 1).fill_null("")
         value = pl.col("raw").str.replace(_POINT_STAMP, "")
         plain = stamp + value.str.replace_all(".", "", literal=True).str.replace_all(",", ".", literal=True)
@@ -105,7 +82,7 @@ class _Reader:
         said = plain if self._commas else pl.when(pl.col("raw").str.starts_with("{")).then(objects).otherwise("raw")
         groups = lines.with_columns(g=said.str.extract_groups(_EVENT)).unnest("g")
         groups = groups.rename({"1": "at", "2": "socket", "3": "value", "4": "event"})
-        whole = pl.col("event").is_not_null() & (pl.lit(self._elapsed is not None) | pl.col("at").is_not_null())
+        whole = pl.col("event").is_not_null() & (pl.lit(self._totals is not None) | pl.col("at").is_not_null())
         rejects = [damage.odd_lines(block, groups.filter(~whole).select("line", "raw"), "damaged-line")]
         raw, fresh = self._named(groups.filter(whole))
         raw = self._timed(raw)
@@ -114,7 +91,7 @@ class _Reader:
         # Text prints thousands apart with commas; what a comma separates in -x output is no part of the number.
         values, bad = table.convert(raw, (_VALUE,), decimal=".,")
         values = values.with_columns(raw["ts_utc"], raw["span_s"])
-        values = one_interval.by_device(values) if self._elapsed is None else values
+        values = one_interval.by_device(values) if self._totals is None else values
         readings, beyond = table.judge_each(values, raw, _VALUE, {d: c.scope for d, c in self._channels.items()})
         return Part(lines=block.count, readings=readings, rejects=pl.concat([*rejects, bad, beyond]), channels=fresh)
 
@@ -133,15 +110,19 @@ class _Reader:
         )
 
     def _timed(self, raw: pl.DataFrame) -> pl.DataFrame:
-        """Intervals end at their stamp and begin where the one before ended, the first at 0; totals begin at 0."""
-        at = pl.col("at") if self._elapsed is None else pl.lit(self._elapsed)
-        raw = raw.with_columns(at=at)
-        naive = raw.select(self._how.naive(pl.col("at")).alias("ts_utc")).to_series()
+        """Intervals end at their stamp and begin where the one before ended, the first at the start; totals begin at their start."""
+        if self._totals is not None:
+            ends = raw.select("line").join_asof(self._totals, on="line", strategy="forward")
+            raw = raw.with_columns(ends["since"], at=ends["elapsed"].cast(pl.String))
         seconds = pl.col("at").cast(pl.Float64, strict=False)
-        before = pl.col("device").replace_strict(self._last, default=0.0, return_dtype=pl.Float64)
-        span = seconds - pl.coalesce(seconds.shift(1).over("device"), before)
-        raw = raw.with_columns(self._how.clock.to_utc(naive), span_s=seconds if self._elapsed is not None else span)
-        self._last |= dict(raw.group_by("device").agg(seconds.last()).iter_rows())
+        later = pl.when(pl.col("since") == 0).then("at").otherwise((seconds + pl.col("since")).cast(pl.String))
+        naive = raw.select(self._how.naive(later).alias("ts_utc")).to_series()
+        raw = raw.with_columns(self._how.clock.to_utc(naive), series=pl.format("{} {}", "since", "device"))
+        if self._totals is not None:
+            return raw.with_columns(span_s=seconds)
+        before = pl.col("series").replace_strict(self._last, default=0.0, return_dtype=pl.Float64)
+        raw = raw.with_columns(span_s=seconds - pl.coalesce(seconds.shift(1).over("series"), before))
+        self._last |= dict(raw.group_by("series").agg(seconds.last()).iter_rows())
         return raw.with_columns(pl.when(pl.col("span_s") > 0).then("span_s").alias("span_s"))
 
 
