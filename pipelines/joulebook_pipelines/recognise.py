@@ -64,6 +64,8 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
         whole = adapter_for(split_stamps.plain(head), columns_given=columns_given)
         return _through(whole, split_stamps.joined)
     found = claims(head)
+    if found and all(a.fallback for a in found) and _of_cards(head):
+        found = []  # a reader of sentences would take the cards for one
     behind = _behind_prefix(head, found)
     if behind is not None:
         return behind
@@ -84,6 +86,14 @@ def adapter_for(head: Head, *, columns_given: bool = False) -> Adapter:
         raise LogRefusedError(f"{head.name}: {clues.why_unknown(head)}")
     raise LogRefusedError(
         f'{head.name}: {len(found)} adapters claim this file ({", ".join(a.name for a in found)}); add adapter = "…" to its [[source]]'
+    )
+
+
+def _of_cards(head: Head) -> bool:
+    """Tell whether rows without titles, with a time of their own or a collector's before them, are of several cards in turn."""
+    dated = prefixes.dated_head(head)
+    return any(
+        places is not None and places.device != "" for places in map(bare_rows.find, filter(None, (head, dated)))
     )
 
 

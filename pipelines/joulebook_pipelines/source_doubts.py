@@ -27,6 +27,51 @@ MOST_NAMED = 8
 """Devices of one kind that are named one by one; of more, the number is told."""
 
 
+INSIDE_MS, FEWEST_ROUNDS, MOST_OF_ROUND, EXACT = 50, 10, 16, 0.02
+"""Steps inside a round of lines are shorter [ms]; how many rounds must be seen, of how many lines at most, and how exact their number."""
+
+APART = 5.0
+"""Steps between rounds are so many times as long as those inside."""
+
+
+def rounds(name: str, steps: pl.DataFrame) -> list[Finding]:
+    """Return the doubt whether readings of one device are of several, where they come so many at a time, round after round.
+
+    A logger that is faster than its stamps does not hit the same number each time.
+
+    Parameters
+    ----------
+    name
+        The file.
+    steps
+        ``device, step_ms, count``: how often each step between stamps occurs.
+    """
+    if steps["device"].n_unique() != 1:
+        return []
+    inside, between = steps.filter(pl.col("step_ms") < INSIDE_MS), steps.filter(pl.col("step_ms") >= INSIDE_MS)
+    of_rounds = int(between["count"].sum()) + 1
+    if inside.is_empty() or of_rounds < FEWEST_ROUNDS:
+        return []
+    each = int(inside["count"].sum()) / of_rounds
+    lines, apart = round(each) + 1, _median_ms(between) >= APART * max(_median_ms(inside), 1.0)
+    if not (1 < lines <= MOST_OF_ROUND and apart and abs(each - (lines - 1)) <= EXACT * (lines - 1)):
+        return []
+    device = str(steps["device"][0])
+    return [Finding(
+        "lines-in-rounds", Severity.WARNING, name,
+        f"The readings of {device!r} come {lines} at a time, round after round. If they are of {lines} devices in turn that no column "
+        "and no word tells apart, their power is the sum of a round, and what was read is the mean of them: log again with the number "
+        'of the device in each line. If they are of one, say so: device = "…" in this [[source]].', {"lines": lines},
+    )]  # fmt: skip
+
+
+def _median_ms(steps: pl.DataFrame) -> float:
+    """Return the median of steps that are told with how often each occurs."""
+    ordered = steps.sort("step_ms")
+    half = ordered.filter(pl.col("count").cum_sum() * 2 >= ordered["count"].sum())
+    return float(half["step_ms"][0])
+
+
 def about(
     name: str,
     rejects: pl.DataFrame,

@@ -107,6 +107,8 @@ def settle(log: Log, store: Store, source_id: int, taken: Taken) -> None:
     taken.gone = _set_aside(log, store, source_id, taken)
     taken.rejects += taken.gone.height
     taken.findings += [*_order_findings(log.name, taken, back_line), *_scope_findings(log.name, taken.channels)]
+    if taken.count.sorted and not (log.options.device or log.options.devices):
+        taken.findings += source_doubts.rounds(log.name, taken.count.steps())
     taken.findings += _limit_findings(log.name, store.above_limit(source_id))
     taken.findings += _reject_findings(log, store, source_id, taken)
 

@@ -13,7 +13,8 @@ LINES = 400
 """Rows that are looked at."""
 
 _STAMP = re.compile(
-    r"^(?:\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d\S*|\d{1,2}/\d{1,2}/\d{4} \d.*|1\d{9}(?:\.\d+)?|1\d{12})$"
+    r"^(?:\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d\S*|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?\d{4}|"
+    r"\d{1,2}/\d{1,2}/\d{4} \d.*|1\d{9}(?:\.\d+)?|1\d{12})$"
 )
 _POWER = re.compile(r"^[+-]?\d+(?:[.,]\d+)?\s*(?:m|k)?W(?:atts?)?$", re.IGNORECASE)
 _NONE = re.compile(r"^\[?(?:n/?a|not supported|unknown error|gpu is lost|err!?)\]?$", re.IGNORECASE)

@@ -10,6 +10,7 @@ from joulebook_pipelines.logs import dialect
 from joulebook_pipelines.logs.text import Head
 
 _PLAIN = re.compile(r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*")
+_WATTS = re.compile(r"[+-]?\d+(?:[.,]\d+)?\s*[mk]?W(?:atts?)?")
 _LINES = 50
 """Lines that are looked at."""
 
@@ -29,6 +30,9 @@ def likely(head: Head, width: int) -> tuple[int, int]:
     rows = _rows(head, width)
     growing = [i for i in range(width) if _grows([r[i] for r in rows])]
     time = growing[0] if growing else 0
+    watts = next((i for i in range(width) if rows and all(_WATTS.fullmatch(r[i]) for r in rows)), None)
+    if watts is not None:
+        return time + 1, watts + 1
     others = [i for i in range(width) if i != time and all(dialect.is_number(r[i]) for r in rows[:1])]
     with_point = (i for i in others if any(re.search(r"\d[.,]\d", r[i]) for r in rows))
     return time + 1, next(with_point, next(iter(others), 1 if time == 0 else 0)) + 1

@@ -128,6 +128,11 @@ _NUMBER = re.compile(r"(?:^|[\s,;])[-+]?\d")
 _OWN_CELL = re.compile(r"^\s*\"?[\d/:. TZ+-]{8,40}\"?\s*[,;\t]\s*\S")
 """A stamp with a separator behind it is a cell of the row itself."""
 
+_BEFORE_CARD = tuple(
+    re.compile(rf"{stamp_lines.LEAD}(?:{f})\]?:?\s+\d{{1,3}}\s*[,;\t]") for f in stamp_lines.FORMS.values()
+)
+"""Not so a stamp with a card's number and then a separator behind it."""
+
 _ANY_STAMP = tuple(re.compile(f"{stamp_lines.LEAD}({f}){stamp_lines.TAIL}") for f in stamp_lines.FORMS.values())
 
 
@@ -138,7 +143,8 @@ def dated_head(head: Head) -> Head | None:
     """
     lines = [line for line in head.lines[:LINES] if line.strip()]
     form = next((f for f in _ANY_STAMP if lines and f.match(lines[0])), None)
-    if form is None or _OWN_CELL.match(lines[0]):
+    own = lines and _OWN_CELL.match(lines[0]) and not any(f.match(lines[0]) for f in _BEFORE_CARD)
+    if form is None or own:
         return None
     rows, stamps, titles = [], 0, _titles(head)
     for line in head.lines:
