@@ -16,6 +16,7 @@ from joulebook_pipelines.logs import (
     dialect,
     run_axis,
     run_json,
+    run_lengths,
     run_markdown,
     run_rows,
     run_titles,
@@ -98,6 +99,12 @@ def _read(log: Log, titles: list[str], raw: pl.DataFrame, odd: pl.DataFrame, lin
         s for s in found.spent if raw.is_empty() or (raw[f"c{s.at}"].fill_null("") != "").any()
     ] or found.spent
     run_axis.settle(log, found, raw)
+    if (
+        "duration" in found.roles
+        and not found.duration_unit
+        and run_lengths.are_spelled(raw[f"c{found.roles['duration']}"])
+    ):
+        found.duration_unit = "s"
     spent = run_titles.chosen(found)
     if not spent:
         raise LogRefusedError(

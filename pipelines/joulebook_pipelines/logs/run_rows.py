@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import cells, dialect, local_time, relative
+from joulebook_pipelines.logs import cells, dialect, local_time, relative, run_lengths
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 from joulebook_pipelines.logs.run_titles import Columns
 
@@ -95,7 +95,9 @@ def _durations(log: Log, raw: pl.DataFrame, found: Columns) -> pl.Series:
         return pl.Series("span_s", [log.options.distance_s] * raw.height, dtype=pl.Float64)
     unit = found.duration_unit or log.options.units.get("span_s", "")
     text = pl.col(f"c{found.roles['duration']}")
-    return raw.select(cells.number(text, "span_s", unit).alias("span_s")).to_series()
+    return raw.select(
+        pl.coalesce(run_lengths.seconds(text), cells.number(text, "span_s", unit)).alias("span_s")
+    ).to_series()
 
 
 def _sound(frame: pl.DataFrame) -> pl.DataFrame:

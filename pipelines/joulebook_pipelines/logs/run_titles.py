@@ -196,7 +196,10 @@ def is_run_table(titles: Sequence[str], *, rows_named: bool = False) -> bool:
     if not found.spent:
         return bool({"batch_size"} <= roles and any(t.startswith("target_") for t in folded) and untimed)
     if "duration" in roles:
-        return (named and (untimed or bool(roles & {"start", "phase", "run"}))) or "start" in roles
+        by_name = (
+            rows_named and energies and 0 not in found.roles.values()
+        )  # sessions of a plug: name, duration, energy, date
+        return (named and (untimed or bool(roles & {"start", "phase", "run"}))) or "start" in roles or by_name
     if {"start", "end"} <= roles:
         return named
     return untimed and (
