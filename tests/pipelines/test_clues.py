@@ -76,3 +76,21 @@ def test_a_table_whose_rows_do_not_fit_its_titles_is_not_called_empty(tmp_path):
     path.write_text("time,power (W),Delay\n2026-03-02 10:00:00 UTC\nsome words\n")
     with pytest.raises(LogRefusedError, match=r"no row has the 3 cells of the header in line 1 \(line 2: '2026"):
         list(recognise.named("meter-csv").parse(Log(path, text.head(path, path.name), Options(timezone="UTC"))))
+
+
+@pytest.mark.parametrize(
+    ("log", "cure"),
+    [
+        ("Scaphandre stdout exporter\nMeasurement step is: 2s\nHost:\t61.2 W from\n", "scaphandre json"),
+        ("System info:\nCPU: 5.0 %\tTotal Power: 61.20 Watts\tCPU Power: 61.20 Watts\n", "powerjoular -f"),
+        ("        Power Draw                        : 71.20 W\n" * 4, "--query-gpu=timestamp,index,power.draw"),
+        ("Runtime: 10.0 s\nDomain PKG:\nEnergy consumed: 612.0 Joules\nPower consumed: 61.2 Watt\n", "energy_j"),
+    ],
+)
+def test_what_tools_print_for_people_is_refused_with_what_to_log_instead(tmp_path, log, cure):
+    path = tmp_path / "power.txt"
+    path.write_text(log)
+    head = text.head(path, path.name)
+    with pytest.raises(LogRefusedError) as refused:
+        recognise.adapter_for(head)
+    assert cure in str(refused.value)

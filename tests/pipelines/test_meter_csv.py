@@ -152,3 +152,13 @@ def test_cases_refused(name: str, reason: str, store: Store) -> None:
         pytest.skip("the collection of cases is not here")
     outcome = Stored(path, store, UTC).outcome
     assert outcome.status == "refused" and reason in outcome.reason
+
+
+@pytest.mark.parametrize("ruled", ["-" * 40, "=" * 40, "------ ------ ------"])
+def test_a_line_drawn_under_titles_is_no_row(store: Store, tmp_path: Path, ruled: str) -> None:
+    path = tmp_path / "printed.log"
+    rows = "".join(f"  {1.5 * i:6.1f}   {i}.0   {70 + i}.5\n" for i in range(4))
+    path.write_text(f"Monitoring started\nTime(s)  Util(%)  Power(W)\n{ruled}\n{rows}")
+    stored = Stored(path, store, replace(UTC, scope="board"))
+    assert stored.readings["power_w"].to_list() == [70.5, 71.5, 72.5, 73.5]
+    assert stored.readings["ts_utc"].diff().drop_nulls().dt.total_milliseconds().to_list() == [1500, 1500, 1500]

@@ -49,6 +49,14 @@ def test_cards_in_turn_are_told_apart_whatever_stands_before_their_numbers(
     assert "lines-in-rounds" not in codes
 
 
+def test_a_line_of_the_shell_before_the_rows_changes_nothing(store: Store, tmp_path: Path) -> None:
+    told = "+ nvidia-smi --query-gpu=timestamp,index,power.draw --format=csv,noheader -l 1\n" + "".join(
+        f"2026/03/02 10:00:{s:02d}.000, {card}, {70 + s + 100 * card}.50 W\n" for s in range(12) for card in (0, 1)
+    )
+    powers, _ = taken(store, tmp_path, told)
+    assert list(powers.values()) == [[70.5 + s for s in range(12)], [170.5 + s for s in range(12)]]
+
+
 def _of_two(rounds: int, apart: str) -> str:
     stamps = ((f"2026-03-02 10:00:{s:02d}.{apart[k]}00", 70 + s + 100 * k) for s in range(rounds) for k in (0, 1))
     return "".join(f"{t} {w}.0 W\n" for t, w in stamps)

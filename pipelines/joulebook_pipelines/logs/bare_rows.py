@@ -48,7 +48,8 @@ def find(head: Head) -> Places | None:
     if not head.complete:
         lines = lines[:-1]
     rows = [dialect.split_line(line, ",") for line in lines]
-    width = len(rows[0]) if rows else 0
+    widths = [len(row) for row in rows]
+    width = max(set(widths), key=widths.count, default=0)
     rows = [r for r in rows if len(r) == width]
     if width < 2 or len(rows) < 2 or len(rows) < 0.9 * len(lines):
         return None

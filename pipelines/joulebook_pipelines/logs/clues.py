@@ -29,6 +29,20 @@ _PROGRESS = re.compile(
 _TOTAL = re.compile(r"(?i)total (?:power usage|energy)[\w ]*[:=] *[\d.,]+ *(?:[kMm]?Wh|[kM]?J|joules)$")
 """A line that is all that a tool says of the energy of a run."""
 
+_PRINTED = (
+    (re.compile(r"Scaphandre stdout exporter|Host:\s+[\d.]+ W\b"),
+     "holds what scaphandre prints for people, without times: log with scaphandre json -s 1 -f power.json"),
+    (re.compile(r".*\bTotal Power: [\d.]+ Watts?\s+CPU Power:"),
+     "holds what PowerJoular prints for people, without times: log with powerjoular -f power.csv"),
+    (re.compile(r"(?:(?:Average|Instantaneous) )?Power Draw\s+: [\d.]+ W$"),
+     "holds lines cut out of nvidia-smi -q; which card and which of its powers each is of stood in the lines that were left out: "
+     "log the whole report, or nvidia-smi --query-gpu=timestamp,index,power.draw --format=csv -l 1"),
+    (re.compile(r"Energy consumed: [\d.]+ Joules?$"),
+     "holds what likwid-powermeter prints of a run, without times: make a table of the runs with the titles "
+     "run_id,start_time,end_time,energy_j (or duration_s in place of the times), a line a run"),
+)  # fmt: skip
+"""How lines begin that tools print for people, and what to do about them."""
+
 LEAST_PROGRESS = 2
 _RUN = "name the run in [[run]] with start and end, and leave the file out of the study"
 
@@ -135,9 +149,11 @@ def _of_a_tool(lines: list[tuple[int, str]], first: str) -> str:
             "holds what carbontracker prints for people: energies that it has multiplied by a PUE of its own, without times. Give the "
             "tracker log_dir = …, and add the …_carbontracker.log that it writes there; leave this file out of the study"
         )
-    if said := next((m for _, line in lines if (m := _TOTAL.match(line.strip()))), None):
+    if said := next((told for _, line in lines for form, told in _PRINTED if form.match(line.strip())), ""):
+        return said
+    if total := next((m for _, line in lines if (m := _TOTAL.match(line.strip()))), None):
         return (
-            f"holds one total ({said[0]!r}) without times, which another tool worked out: compare it with the result, and leave the file "
+            f"holds one total ({total[0]!r}) without times, which another tool worked out: compare it with the result, and leave the file "
             "out of the study"
         )
     return ""

@@ -26,6 +26,9 @@ LATEST_TITLES = 20
 FIRST_ROWS = 20
 """Lines from the titles on that tell whether the units may stand in the cells."""
 
+_RULED = re.compile(r"[\s=_+*~-]*")
+"""Nothing, or a line drawn under titles."""
+
 _SEP_LINE = re.compile(r"^\s*sep=(.)\s*$", re.IGNORECASE)
 _NUMERIC = re.compile(r"^[+-]?[\d.,]*\d[\d.,]*([eE][+-]?\d+)?$")
 _WITH_UNIT = re.compile(r"^[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*([A-Za-zµ°][A-Za-z]*)$")
@@ -134,7 +137,7 @@ def _of_blanks(lines: Sequence[str], knows: Callable[[Sequence[str]], bool]) -> 
     """Return how a table with blanks between its columns is written: titles over rows of as many words, most of them numbers."""
     for at, line in enumerate(lines[:LATEST_TITLES]):
         titles = line.lstrip("#").split()
-        rows = [row.split() for row in lines[at + 1 : at + 20] if row.strip()]
+        rows = [row.split() for row in lines[at + 1 : at + 20] if not _RULED.fullmatch(row)]
         like = [row for row in rows if len(row) == len(titles) and any(map(is_number, row[1:]))]
         if len(titles) >= 2 and 2 <= len(like) == len(rows) and not any(map(is_number, titles)) and knows(titles):
             return Dialect(" ", at + 1, tuple(titles), (), at + 2)
