@@ -64,6 +64,13 @@ def test_nothing_but_watts_is_read_at_a_distance_that_is_said(tmp_path: Path) ->
         read(tmp_path, told)
 
 
+def test_states_and_clocks_beside_watts_are_no_columns_of_others(tmp_path: Path) -> None:
+    told = "Bzy_MHz\tC1E%\tCPU%c7\tPkgTmp\tGFX%rc6\tPkg%pc8\tPkgWatt\n" + "".join(
+        f"909\t1.37\t42.74\t45\t99.79\t21.61\t{30 + i}.00\n" for i in range(3)
+    )
+    assert read(tmp_path, told, Options(period_s=1.0)) == {"cpu": [30.0, 31.0, 32.0]}
+
+
 @pytest.mark.parametrize("timed", [True, False])
 def test_lines_below_the_whole_machine_are_its_packages(tmp_path: Path, *, timed: bool) -> None:
     """Without ``--Summary`` a round is the machine and each package, though no column numbers them: never three times one power."""

@@ -25,8 +25,10 @@ LINES, LEAST_SHARE = 200, 0.9
 FEWEST_ROUNDS = 2
 """Rounds from which a first line that is the sum of the others is no chance."""
 
-_BARE = frozenset({*WATTS, *JOULES, "PkgTmp", "CoreTmp", "GFXMHz", "IRQ", "UncMHz"})
-"""Titles that ``--show`` leaves where lines are not to be numbered."""
+_BESIDE = re.compile(
+    r"(?:Pkg|Pk|CPU|SYS|GFX|SAM|Core|Cor|Die|Mod|RAM|Sys|C\d|POLL|LLC|UMHz)\S*|IRQ|NMI|SMI|IPC|Busy%|\S*_?MHz"
+)
+"""Titles that ``--show`` leaves beside watts where lines are not to be numbered."""
 
 _STAMPS = tuple(re.compile(f"{stamp_lines.LEAD}({form}){stamp_lines.TAIL}") for form in stamp_lines.FORMS.values())
 _NO_TOOL = re.compile(r"(?!)")
@@ -40,8 +42,8 @@ def titles_of(line: str) -> list[str]:
 
 
 def only_watts(titles: Sequence[str]) -> bool:
-    """Tell whether titles are those of a table of nothing but watts (or joules) and what lies beside them."""
-    return bool(titles) and set(titles) <= _BARE and not set(titles).isdisjoint({*WATTS, *JOULES})
+    """Tell whether titles are those of a table of watts (or joules) and what turbostat counts beside them, and no others."""
+    return all(map(_BESIDE.fullmatch, titles)) and not set(titles).isdisjoint({*WATTS, *JOULES})
 
 
 def packages_below(head: Head, titles: Sequence[str]) -> bool:
