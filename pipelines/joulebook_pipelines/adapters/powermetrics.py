@@ -19,6 +19,9 @@ _PLACES = {
 }  # fmt: skip
 """The chip's package holds CPU, GPU and neural engine; newer versions call their sum "combined"."""
 
+SECOND_US = 1_000_000
+"""Stamps are printed in whole seconds."""
+
 _VALUE = Field("value", "Power", "power_w", "mW", required=True)
 
 
@@ -104,10 +107,22 @@ def _read(block: Block, carried: sections.Carried, count: int) -> tuple[Part, in
 
 
 def _ends(powers: pl.DataFrame) -> pl.DataFrame:
-    """Tell samples within one printed second apart: each ends its own length after the one before."""
+    """Tell samples within one printed second apart: each ends its own length after the one before, not before its stamp.
+
+    Samples follow each other without a pause, so the seconds that are printed pin all of them down together.
+    """
     heads = powers.unique("section", keep="first", maintain_order=True)
-    late = (pl.col("span_s") * 1e6).cum_sum().over("ts_utc") - (pl.col("span_s") * 1e6).first().over("ts_utc")
-    ends = heads.select("section", at=pl.col("ts_utc") + pl.duration(microseconds=late.clip(0, 999_999).cast(pl.Int64)))
+    heads = heads.with_columns(printed=pl.col("ts_utc").dt.timestamp("us"), us=(pl.col("span_s") * 1e6).cast(pl.Int64))
+    pause = (pl.col("printed").diff() > pl.col("us") + SECOND_US).fill_null(value=False)
+    heads = heads.with_columns(passed=pl.col("us").cum_sum(), run=pause.cum_sum())
+    behind, late = (
+        pl.col("printed") - pl.col("passed"),
+        pl.col("us").cum_sum().over("ts_utc") - pl.col("us").first().over("ts_utc"),
+    )
+    # Pauses that no length tells are seen only as they pass; lengths beyond the time that passed are no such samples.
+    ways = (behind.max().over("run") - behind, behind.cum_max() - behind, late.clip(0, SECOND_US - 1))
+    ends = next(e for w in ways if (e := heads.with_columns(follows=w))["follows"].max() < SECOND_US or w is ways[-1])  # type: ignore[operator]
+    ends = ends.select("section", at=pl.col("ts_utc") + pl.duration(microseconds="follows"))
     return (
         powers.join(ends, on="section", how="left", maintain_order="left").with_columns(ts_utc=pl.col("at")).drop("at")
     )
