@@ -94,9 +94,9 @@ def _read(log: Log, titles: list[str], raw: pl.DataFrame, odd: pl.DataFrame, lin
         found = run_titles.understand(titles, log.options.columns)
     except ValueError as error:
         raise LogRefusedError(f"{log.name}:1: {error}") from None
-    # A column without a single cell was not measured.
+    # A column without a single number was not measured, or says how.
     found.spent = [
-        s for s in found.spent if raw.is_empty() or (raw[f"c{s.at}"].fill_null("") != "").any()
+        s for s in found.spent if raw.is_empty() or raw[f"c{s.at}"].fill_null("").str.contains(r"\d").any()
     ] or found.spent
     run_axis.settle(log, found, raw)
     if (
