@@ -111,3 +111,15 @@ def test_energies_of_intervals_are_told_as_not_read(store: Store, tmp_path: Path
     assert readings["power_w"].to_list() == WATTS
     assert readings["energy_counter_j"].drop_nulls().is_empty()
     assert "series-not-read" in codes
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kind"),
+    [([10 * i for i in range(20)], "instant"), ([i * i * i % 97 + 100 * i for i in range(20)], "on-change")],
+    ids=["at one pace", "on change"],
+)
+def test_states_at_one_pace_were_asked_for(store: Store, tmp_path: Path, seconds: list[int], kind: str) -> None:
+    stamps = [f"2026-03-02T10:{s // 60:02d}:{s % 60:02d}Z" for s in seconds]
+    rows = [f"sensor.plug_power,{80 + i},W,{t}" for i, t in enumerate(stamps)]
+    taken(store, tmp_path / "export.csv", ["entity_id,state,unit_of_measurement,last_changed", *rows])
+    assert store.table("channels")["kind"].to_list() == [kind]

@@ -12,6 +12,9 @@ from joulebook_pipelines.logs import damage, dialect, entries, local_time, mlflo
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.series_names import Columns, Told
 
+FEWEST_STEPS, PACE, EVEN = 8, 0.2, 0.8
+"""Steps from which a pace is known; how far they may be off the usual one, and which share of them must not be."""
+
 
 def _header(head: Head) -> tuple[str, list[str]] | None:
     """Return separator and titles of the first line that names a time, a value and a series."""
@@ -127,20 +130,29 @@ def _of_one_moment() -> pl.Expr:
 
 
 def _channels(log: Log, told: Told, readings: pl.DataFrame) -> tuple[Channel, ...]:
-    usual = "on-change" if told.on_change else "instant"
-    powered = (
-        set(readings.filter(pl.col("power_w").is_not_null())["device"]) if "power_w" in readings.columns else set()
-    )
-    counted = set(told.counters) - powered
+    told_w = readings.filter(pl.col("power_w").is_not_null()) if "power_w" in readings.columns else readings.clear()
+    counted = set(told.counters) - set(told_w["device"])
+    polled = {str(d) for (d,), mine in told_w.group_by("device") if _is_polled(mine["ts_utc"])}
     return tuple(
         Channel(
             d,
             told.scopes.get(d, ""),
-            kind="counter" if d in counted else log.options.kind or usual,
+            kind="counter"
+            if d in counted
+            else log.options.kind or ("on-change" if told.on_change and d not in polled else "instant"),
             window_s=log.options.window_s,
         )
         for d in readings["device"].unique(maintain_order=True)
     )
+
+
+def _is_polled(stamps_utc: pl.Series) -> bool:
+    """Tell whether powers came at one pace: each was asked for and is of its instant; nobody knows what lies between."""
+    steps = stamps_utc.sort().diff().drop_nulls().dt.total_microseconds()
+    usual = steps.median()
+    if len(steps) < FEWEST_STEPS or not isinstance(usual, float):
+        return False
+    return bool(steps.is_between(usual * (1 - PACE), usual * (1 + PACE)).sum() >= EVEN * len(steps))
 
 
 def _findings(log: Log, told: Told) -> tuple[Finding, ...]:
