@@ -107,3 +107,24 @@ def test_records_with_letters_in_their_numbers_and_words_behind_the_unit_are_rea
     readings, _, _ = read(tmp_path, told)
     assert readings["power_w"].to_list() == [300.0, 301.0, 302.0]
     assert readings["device"].unique().to_list() == ["node"]
+
+
+def test_the_one_line_that_is_left_of_a_dump_is_the_machine_all_the_same(tmp_path: Path) -> None:
+    told = "".join(f"2026-03-02T10:00:0{i}Z Current Power                        : {300 + i} Watts\n" for i in range(3))
+    readings, rejects, _ = read(tmp_path, told)
+    assert readings.select("device", "power_w").rows() == [("node", 300.0), ("node", 301.0), ("node", 302.0)]
+    assert rejects.height == 0
+
+
+def test_ipmiutil_says_the_same_in_other_words(tmp_path: Path) -> None:
+    told = "".join(
+        "ipmiutil dcmi ver 3.17\n-- BMC version 6.10, IPMI version 2.0 \nDCMI Power Management:          Supported\n"
+        f"  Current Power:                   {300 + i} Watts\n  Min Power over sample duration:  6 Watts\n"
+        f"  Avg Power over sample duration:  49 Watts\n  Timestamp:                       Mon Mar  2 10:00:0{i} 2026\n\n"
+        "  Sampling period:                 1000 ms\n  Power reading state is:          active\n"
+        for i in range(3)
+    )
+    readings, rejects, _ = read(tmp_path, told, timezone="UTC")
+    assert readings["power_w"].to_list() == [300.0, 301.0, 302.0]
+    assert [str(t)[11:19] for t in readings["ts_utc"]] == ["10:00:00", "10:00:01", "10:00:02"]
+    assert rejects.height == 0

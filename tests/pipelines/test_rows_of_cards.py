@@ -85,3 +85,13 @@ def test_rounds_are_exact_and_far_apart(steps: list[tuple[int, int]], found: int
     told = pl.DataFrame(steps, schema={"step_ms": pl.Int64, "count": pl.Int64}, orient="row")
     doubts = source_doubts.rounds("a.log", told.with_columns(device=pl.lit("meter")))
     assert [d.evidence["lines"] for d in doubts] == ([found] if found else [])
+
+
+def test_sentences_that_name_the_card_may_have_commas(store: Store, tmp_path: Path) -> None:
+    told = "".join(
+        f"[2026-03-02 10:00:0{i}] GPU {card}: 55% util, {70 + i + 100 * card}.5W power, 60C, 1024/81920MiB\n"
+        for i in range(4)
+        for card in (0, 1)
+    )
+    powers, _ = taken(store, tmp_path, told)
+    assert powers == {"gpu:0": [70.5, 71.5, 72.5, 73.5], "gpu:1": [170.5, 171.5, 172.5, 173.5]}

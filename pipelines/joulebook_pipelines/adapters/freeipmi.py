@@ -1,4 +1,4 @@
-"""FreeIPMI: ``ipmi-dcmi --get-system-power-statistics`` and ``ipmi-sensors`` (bars or commas), dump after dump."""
+"""FreeIPMI: ``ipmi-dcmi --get-system-power-statistics`` and ``ipmi-sensors`` (bars or commas), dump after dump; ``ipmiutil dcmi``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from joulebook_pipelines.logs import bmc
+from joulebook_pipelines.logs import bmc, stamp_lines
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 
 _DCMI = "Current Power"
 _DCMI_LINE = rf"^\s*{_DCMI}\s*:\s*(.*)$"
-_OWN_STAMP = re.compile(r"^\s*Time Stamp\s*:\s*(.+)$")
+_ALONE = re.compile(rf"{_DCMI} {{10,}}: \d+ Watts\s*$")
+"""The line that ``head -1`` or ``grep`` leaves of a dump, as wide as the tool writes it."""
+
+_OWN_STAMP = re.compile(r"^\s*Time ?[Ss]tamp\s*:\s*(.+)$")
 _HEADER = re.compile(r"^[^|,]*?\bID\s*([|,])\s*Name\s*[|,]\s*Type\s*[|,]")
 _WITHOUT_STATE = ("ID", "Name", "Type", "Reading", "Units", "Event")
 _WITH_STATE = ("ID", "Name", "Type", "State", "Reading", "Units", "Event")
@@ -20,7 +23,10 @@ _ROW = re.compile(
     r"(?:^|\s)\d+\s*([|,])[^|,]+[|,]\s*"
     r"(?:Temperature|Fan|Current|Voltage|Power Supply|Power Unit|Other Units)[^|,]*[|,]"
 )
-_KNOWN = r"^\s*(?:(?:Minimum|Maximum|Average) Power|Statistics reporting|#|Record ID|.{0,40}\bID\s*[|,]\s*Name\s*[|,])"
+_KNOWN = (
+    r"^\s*(?:(?:Min|Max|Average|Avg)(?:imum)? Power|Statistics reporting|Sampling period|#|Record ID|.{0,40}\bID\s*[|,]\s*Name\s*[|,]"
+    r"|DCMI |ipmiutil |-- BMC|Exception Action|Power Limit|Correction Time)"
+)
 _MESSAGE = r"(?i)\b(?:failed|timeout|error|unavailable|invalid|unable|cannot)\b|^\s*ipmi[-_]"
 
 
@@ -30,13 +36,16 @@ def sniff(head: Head) -> bool:
     if any(_HEADER.match(line) for line in lines):
         return True
     if any(re.match(_DCMI_LINE, line) or f" {_DCMI} " in line for line in lines):
-        return any("Power Measurement" in line or "Statistics reporting" in line for line in lines)
+        if any(re.search(r"Power Measurement|Statistics reporting|Sampling period", line) for line in lines):
+            return True
+        return sum(bool(_ALONE.search(line)) for line in lines) * 2 > sum(bool(line.strip()) for line in lines)
     rows = [line for line in lines if _ROW.search(line)]
     return len(rows) >= 2
 
 
 def _own_time(text: pl.Expr) -> pl.Expr:
-    return text.str.strip_chars().str.to_datetime("%m/%d/%Y - %H:%M:%S", time_unit="us", strict=False)
+    own = text.str.strip_chars().str.to_datetime("%m/%d/%Y - %H:%M:%S", time_unit="us", strict=False)
+    return pl.coalesce(own, stamp_lines.printed(text))
 
 
 def _layout(lines: tuple[str, ...]) -> tuple[str, list[str]]:
@@ -67,7 +76,7 @@ def _dialect(log: Log) -> bmc.Dialect:
 
         row = (parts.list.len() == len(columns)) & part("ID").str.contains(r"^\d+$")
         dcmi = text.str.extract(_DCMI_LINE, 1)
-        state = text.str.extract(r"^\s*Power Measurement\s*:\s*(.+)$", 1)
+        state = text.str.extract(r"^\s*(?:Power Measurement|Power reading state is)\s*:\s*(.+)$", 1)
         number = dcmi.str.extract(r"^\s*([-+]?\d+(?:\.\d+)?)\s*[Ww]atts", 1)
         kind = (
             pl.when(dcmi.is_not_null()).then(pl.lit("value"))
@@ -96,7 +105,7 @@ def _parse(log: Log) -> Iterator[Part]:
 
 ADAPTER = Adapter(
     name="freeipmi",
-    title="FreeIPMI ipmi-dcmi and ipmi-sensors (text, comma-separated)",
+    title="FreeIPMI ipmi-dcmi and ipmi-sensors (text, comma-separated), ipmiutil dcmi",
     yields="node power, power of supplies (input, output), processors and memory; fans and temperatures",
     sniff=sniff,
     parse=_parse,

@@ -40,10 +40,11 @@ def _sniff(head: Head) -> bool:
     if text in {"{", "[<"} or dialect.find(head, meter_columns.knows) is not None or dialect.looks_headerless(head):
         return False
     found = _form(head)
-    # Cells of a table are told by their titles or places; a sentence names the power, or has nothing but it.
-    return found is not None and sum(
-        line.count(",") + line.count(";") + line.count("\t") for line in found[1]
-    ) < 3 * len(found[1])
+    if found is None:
+        return False
+    # Cells of a table are told by their titles or places; a sentence names the power or the card, or has nothing but it.
+    signs = sum(line.count(",") + line.count(";") + line.count("\t") for line in found[1])
+    return signs < 3 * len(found[1]) or all(map(_CARD.search, found[1]))
 
 
 def _parse(log: Log) -> Iterator[Part]:
