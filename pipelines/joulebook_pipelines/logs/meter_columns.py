@@ -259,7 +259,7 @@ def _groups(
         mine.append(Field(column, title, m.quantity, m.unit, required=m.quantity == "power_w"))
         if m.quantity == "energy_j":
             counts.append((column, m.counts))
-        if m.total:
+        if m.total or m.place in meter_titles.INPUTS:
             totals.add(device)
     groups = [Group(d, own_scope(s, f), tuple(f), d in totals) for (d, s), f in fields.items() if f]
     return tuple(_parts_of_the_total(groups, options)), tuple(counts), tuple(twice)

@@ -16,6 +16,7 @@ from joulebook_pipelines.logs import (
     meter_mapping,
     meter_spans,
     meter_stamps,
+    meter_totals,
     positions,
     rows,
     stamps,
@@ -70,6 +71,7 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
             'columns = { time = "…", power_w = "…" } and units = { power_w = "W" }'
         )
     layout = meter_stamps.with_clock(sample, layout, written)
+    layout, total = meter_totals.found(sample, layout, decimal)
     text = stamp_text(sample, layout)
     known = text.drop_nulls().str.strip_chars().to_list()
     like = [t for t in known if any(ch.isdigit() for ch in t)]
@@ -89,7 +91,7 @@ def settle(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame, dec
     aware = replace(form, aware=form.pattern != "relative" or log.options.date is None) if form.aware else form
     clock = local_time.localiser(zoned, aware, written.first_line, like[0])
     found = Understood(
-        written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form)
+        written, layout, form, clock, decimal, clock_only=clock_only, findings=_about(log, written, layout, form, total)
     )
     found = replace(found, months=meter_stamps.are_months(sample, layout))
     if (
@@ -234,8 +236,13 @@ def _decimal(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame) -
     return decided
 
 
-def _about(log: Log, written: Dialect, layout: Layout, form: stamps.StampForm) -> tuple[Finding, ...]:
+def _about(log: Log, written: Dialect, layout: Layout, form: stamps.StampForm, total: str) -> tuple[Finding, ...]:
     found = []
+    if total:
+        found.append(Finding(
+            "column-is-total", Severity.NOTE, log.name,
+            f"{total!r} is the sum of the powers beside it: they are read as its parts and not added to it.", {"title": total},
+        ))  # fmt: skip
     if form.pattern == "relative" and log.options.date is None:
         found.append(Finding(
             "relative-time", Severity.WARNING, log.name,

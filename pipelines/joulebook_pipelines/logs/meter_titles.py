@@ -28,6 +28,9 @@ _LONG_UNITS = {"kwh", "wh", "kw", "watts", "watt", "joules", "joule"}
 _GLUED = {"power W", "watts W", "energy J"}
 """Words behind which a large letter without a gap is the unit, as in ``PowerW``."""
 
+INPUTS = {"input", "ac input", "mains input", "total input", "vdd", "pom 5v"}
+"""Places through which all passes that the columns beside them tell; the ``IN`` of ``VDD_IN`` and ``POM_5V_IN`` is no word of a place."""
+
 _SHORT = {"a", "c", "v", "j", "s", "w", "b"}
 
 

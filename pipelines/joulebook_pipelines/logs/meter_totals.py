@@ -1,0 +1,55 @@
+"""Columns that are the sum of the columns beside them, told by their numbers where no title says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+
+from joulebook_pipelines.logs import cells
+from joulebook_pipelines.logs.meter_columns import Group, Layout
+
+FEWEST_VALUES, SHARE, TOLERANCE = 5, 0.95, 0.01
+"""Different powers from which a sum is no chance; in which share of the rows it must hold, and how closely."""
+
+
+def found(sample: pl.DataFrame, layout: Layout, decimal: str) -> tuple[Layout, str]:
+    """Return the layout with the parts of a sum as parts, and the title of the sum; ``""`` where there is none.
+
+    Parameters
+    ----------
+    sample
+        Text cells of the first rows.
+    decimal
+        Decimal sign of the file.
+    """
+    groups = {g.device: g for g in layout.groups if g.device and any(f.quantity == "power_w" for f in g.fields)}
+    for scope in dict.fromkeys(g.scope for g in groups.values() if g.scope not in {"part", "dc"}):
+        powers = _powers(sample, [g for g in groups.values() if g.scope == scope], decimal)
+        total = _sum_of_the_rest(powers)
+        if total:
+            parts = set(powers.columns) - {total}
+            told = tuple(
+                replace(g, scope="part", judged=g.scope or "facility") if g.device in parts else g
+                for g in layout.groups
+            )
+            return replace(layout, groups=told), next(f.header for f in groups[total].fields if f.quantity == "power_w")
+    return layout, ""
+
+
+def _powers(sample: pl.DataFrame, groups: list[Group], decimal: str) -> pl.DataFrame:
+    """Return the powers [W] of each device, in rows where all of them say one."""
+    fields = {g.device: next(f for f in g.fields if f.quantity == "power_w") for g in groups}
+    numbers = [cells.number(pl.col(f.column), "power_w", f.unit, decimal=decimal).alias(d) for d, f in fields.items()]
+    return sample.select(numbers).drop_nulls() if numbers else pl.DataFrame()
+
+
+def _sum_of_the_rest(powers: pl.DataFrame) -> str:
+    """Return the column that is the sum of at least two others in nearly every row; ``""`` where none is."""
+    names = powers.columns
+    for name in names if len(names) > 2 else ():
+        rest = pl.sum_horizontal([pl.col(n) for n in names if n != name])
+        close = (pl.col(name) - rest).abs() <= TOLERANCE * pl.col(name).abs()
+        if powers[name].n_unique() >= FEWEST_VALUES and float(powers.select(close.mean()).item() or 0.0) >= SHARE:
+            return name
+    return ""

@@ -1,0 +1,65 @@
+"""Tables whose sum stands beside its parts: by the numbers or by the title, and never counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from joulebook_pipelines import ingest
+from joulebook_pipelines.logs.contract import Options
+from joulebook_pipelines.store import Store, open_store
+
+A = [400.0 + 7 * i % 31 for i in range(12)]
+B = [450.0 + 5 * i % 23 for i in range(12)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
+        yield opened
+
+
+def scopes(
+    store: Store, folder: Path, titles: list[str], columns: list[list[float]]
+) -> tuple[dict[str, str], set[str]]:
+    """Return the scope of each device, and the codes of the findings."""
+    rows = [
+        f"2026-03-02T10:00:{5 * i:02d}Z," + ",".join(map(str, row)) for i, row in enumerate(zip(*columns, strict=True))
+    ]
+    path = folder / "meter.csv"
+    path.write_text("time," + ",".join(titles) + "\n" + "\n".join(rows) + "\n")
+    (outcome,) = ingest.ingest((ingest.SourceFile(path, path.name, "h", options=Options(scope="node")),), store)
+    told = store.table("channels").select(pl.col("device", "scope")).rows()
+    return dict(told), {f.code for f in outcome.findings}
+
+
+SUM = [a + b for a, b in zip(A, B, strict=True)]
+
+
+def test_a_sum_that_no_title_names_is_not_added_to_its_parts(store: Store, tmp_path: Path) -> None:
+    told, codes = scopes(store, tmp_path, ["Device Load W", "Server A Power W", "Server B Power W"], [SUM, A, B])
+    assert told == {"device-load": "node", "server-a": "part", "server-b": "part"}
+    assert "column-is-total" in codes
+
+
+def test_machines_beside_each_other_are_added(store: Store, tmp_path: Path) -> None:
+    told, codes = scopes(store, tmp_path, ["Server A Power W", "Server B Power W", "Server C Power W"], [A, B, B[::-1]])
+    assert set(told.values()) == {"node"}
+    assert "column-is-total" not in codes
+
+
+def test_constant_powers_are_a_sum_by_chance(store: Store, tmp_path: Path) -> None:
+    columns = [[200.0] * 12, [100.0] * 12, [100.0] * 12]
+    told, _ = scopes(store, tmp_path, ["Server A Power W", "Server B Power W", "Server C Power W"], columns)
+    assert set(told.values()) == {"node"}
+
+
+@pytest.mark.parametrize("whole", ["VDD_IN mW", "Input Power (mW)"])
+def test_what_passes_the_input_is_the_whole(store: Store, tmp_path: Path, whole: str) -> None:
+    more = [s + 900.0 for s in SUM]
+    told, _ = scopes(store, tmp_path, [whole, "VDD_CPU_GPU_CV mW", "VDD_SOC mW"], [more, A, B])
+    assert sorted(told.values()) == ["node", "part", "part"]
+    assert told[{"VDD_IN mW": "vdd", "Input Power (mW)": "input"}[whole]] == "node"
