@@ -45,6 +45,17 @@ def test_a_sum_that_no_title_names_is_not_added_to_its_parts(store: Store, tmp_p
     assert "column-is-total" in codes
 
 
+def test_a_load_that_is_told_twice_counts_once(store: Store, tmp_path: Path) -> None:
+    told, codes = scopes(store, tmp_path, ["Device Load W", "Phase 1 Load W"], [SUM, SUM])
+    assert told == {"device-load": "node", "phase-1-load": "part"}
+    assert "column-is-total" in codes
+
+
+def test_two_machines_that_draw_nearly_the_same_are_two(store: Store, tmp_path: Path) -> None:
+    told, _ = scopes(store, tmp_path, ["Server A Power W", "Server B Power W"], [A, [a + 0.5 for a in A]])
+    assert set(told.values()) == {"node"}
+
+
 def test_machines_beside_each_other_are_added(store: Store, tmp_path: Path) -> None:
     told, codes = scopes(store, tmp_path, ["Server A Power W", "Server B Power W", "Server C Power W"], [A, B, B[::-1]])
     assert set(told.values()) == {"node"}

@@ -241,7 +241,8 @@ def _about(log: Log, written: Dialect, layout: Layout, form: stamps.StampForm, t
     if total:
         found.append(Finding(
             "column-is-total", Severity.NOTE, log.name,
-            f"{total!r} is the sum of the powers beside it: they are read as its parts and not added to it.", {"title": total},
+            f"{total!r} is the sum of all power beside it in each row: what stands beside it is read as a part and not added.",
+            {"title": total},
         ))  # fmt: skip
     if form.pattern == "relative" and log.options.date is None:
         found.append(Finding(

@@ -12,6 +12,9 @@ from joulebook_pipelines.logs.meter_columns import Group, Layout
 FEWEST_VALUES, SHARE, TOLERANCE = 5, 0.95, 0.01
 """Different powers from which a sum is no chance; in which share of the rows it must hold, and how closely."""
 
+SINGLE = 2
+"""A column and one other."""
+
 
 def found(sample: pl.DataFrame, layout: Layout, decimal: str) -> tuple[Layout, str]:
     """Return the layout with the parts of a sum as parts, and the title of the sum; ``""`` where there is none.
@@ -45,11 +48,15 @@ def _powers(sample: pl.DataFrame, groups: list[Group], decimal: str) -> pl.DataF
 
 
 def _sum_of_the_rest(powers: pl.DataFrame) -> str:
-    """Return the column that is the sum of at least two others in nearly every row; ``""`` where none is."""
+    """Return the column that is the sum of the others in nearly every row; ``""`` where none is.
+
+    A single other must say the very same: two machines at rest may be as close as a sum is to its parts.
+    """
     names = powers.columns
-    for name in names if len(names) > 2 else ():
+    tolerance = TOLERANCE if len(names) > SINGLE else 0.0
+    for name in names if len(names) >= SINGLE else ():
         rest = pl.sum_horizontal([pl.col(n) for n in names if n != name])
-        close = (pl.col(name) - rest).abs() <= TOLERANCE * pl.col(name).abs()
+        close = (pl.col(name) - rest).abs() <= tolerance * pl.col(name).abs()
         if powers[name].n_unique() >= FEWEST_VALUES and float(powers.select(close.mean()).item() or 0.0) >= SHARE:
             return name
     return ""
