@@ -3,9 +3,11 @@
 import json
 
 import polars as pl
+import pytest
 
+from joulebook_pipelines import recognise
 from joulebook_pipelines.logs import json_columns, json_records, text
-from joulebook_pipelines.logs.contract import Log
+from joulebook_pipelines.logs.contract import Log, Options
 
 ODD_ONES = (
     '{"t": 1, "note": "a \\"quoted\\" : 5", "p": 2}', '{"t": 1, "p": NaN}', '{"t": 1, "p": 1.2.3}', '{"t": 1, "p": 5', "[1, 2]", "nonsense",
@@ -46,3 +48,13 @@ def test_lines_read_at_once_say_what_each_says_alone(tmp_path):
     assert said == expected
     assert (odd, count) == (damaged, len(lines))
     assert columns["line"].is_sorted() and columns.schema["line"] == pl.Int64
+
+
+def test_a_unit_behind_each_number_is_the_unit(tmp_path):
+    path = tmp_path / "log.json"
+    rows = [{"timestamp": f"2026-03-02T10:00:0{i}Z", "power_draw": f"{700 + i} mW", "load": "55 %"} for i in range(4)]
+    path.write_text(json.dumps(rows))
+    head = text.head(path, path.name)
+    parts = list(recognise.adapter_for(head).parse(Log(path, head, Options(scope="board"))))
+    readings = pl.concat([p.readings for p in parts if p.readings is not None])
+    assert readings["power_w"].to_list() == pytest.approx([0.700, 0.701, 0.702, 0.703])

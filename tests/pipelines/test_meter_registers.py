@@ -65,3 +65,13 @@ def test_energy_used_far_beyond_what_the_power_beside_it_draws_is_a_register(sto
     readings, rejects, _ = taken(store, tmp_path, text)
     assert readings["energy_counter_j"].to_list() == pytest.approx([90_000.0, 90_100.0, 90_200.0, 90_300.0])
     assert rejects.height == 0
+
+
+def test_the_name_under_which_a_unit_is_given_decides_where_nothing_else_does(store: Store, tmp_path: Path) -> None:
+    text = "time,cpu_energy,gpu_energy\n" + "".join(
+        f"2026-03-02T10:00:{s:02d}.500Z,{1000 + 100 * s},{2000 + 300 * s}\n" for s in range(20)
+    )
+    options = Options(units={"energy_counter_j": "J"})
+    readings, _, _ = taken(store, tmp_path, text, options)
+    last = readings.group_by("device").agg(pl.col("energy_counter_j").last()).sort("device")
+    assert last.rows() == [("cpu:0", 2900.0), ("gpu:0", 7700.0)]

@@ -221,12 +221,20 @@ def _with_units(written: Dialect) -> list[str]:
 
 def _units_in_cells(rows: Sequence[Sequence[str]], titles: Sequence[str]) -> tuple[str, ...]:
     """Return the unit that every number of a column carries, as exports of dashboards write them; empty where none does."""
-    found = []
-    for i in range(len(titles)):
-        cells_ = [row[i] for row in rows if len(row) == len(titles) and row[i]]
-        said = [m[1] for c in cells_ if (m := _WITH_UNIT.match(c)) and m[1].lower() in _UNITS]
-        found.append(said[0] if said and len(said) == sum(any(ch.isdigit() for ch in c) for c in cells_) else "")
+    found = [unit_of([row[i] for row in rows if len(row) == len(titles)]) for i in range(len(titles))]
     return tuple(found) if any(found) else ()
+
+
+def unit_of(texts: Sequence[str]) -> str:
+    """Return the unit that every number of a column carries behind it, ``""`` where not all carry the same family.
+
+    Examples
+    --------
+    >>> unit_of(["71.5 W", "", "72 W"]), unit_of(["71.5 W", "72"])
+    ('W', '')
+    """
+    said = [m[1] for c in texts if (m := _WITH_UNIT.match(c)) and m[1].lower() in _UNITS]
+    return said[0] if said and len(said) == sum(any(ch.isdigit() for ch in c) for c in texts) else ""
 
 
 def _is_unit_row(row: list[str], width: int) -> bool:

@@ -16,6 +16,9 @@ from joulebook_pipelines.logs.table import Field
 
 DAY_S = 86_400.0
 
+_BY_UNIT = {"energy_j": "interval", "energy_counter_j": "counter"}
+"""What the name says under which study.toml gives the unit of an energy."""
+
 
 def decide(log: Log, found: Understood, sample: pl.DataFrame) -> Understood:
     """Return the form with each energy as a counter or per span, and with the length of spans.
@@ -71,6 +74,8 @@ def _decided(log: Log, found: Understood, field: Field, sample: pl.DataFrame, ut
             # A title alone does not make intervals of energies that no such power can draw in one.
             told = meter_energy.beside_power(energy_j, _numbers(sample, power, found), utc)
             kind = told if told == "counter" else kind or told
+    # Whoever gives the unit of a register, where nothing else decides, says that it is one.
+    kind = kind or next((k for q, k in _BY_UNIT.items() if q in log.options.units), "")
     if not kind and power is not None:
         return None
     if not kind:

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from joulebook_pipelines.logs import (
+    dialect,
     json_names,
     meter_checks,
     meter_columns,
     meter_mapping,
     meter_reader,
     meter_table,
+    meter_titles,
     table,
 )
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Part
@@ -84,9 +86,11 @@ def _speaking(columns: pl.DataFrame, told: set[str]) -> tuple[pl.DataFrame, pl.D
 def _with_units_beside(
     begin: pl.DataFrame, names: Sequence[str], titles: tuple[str, ...], units: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return titles and units, with the unit that stands beside a value as ``{"value": 250, "unit": "W"}``."""
+    """Return titles and units, with the unit that stands beside a value as ``{"value": 250, "unit": "W"}``, or behind it in its text."""
     told, known = list(titles), list(units)
     for i, name in enumerate(names):
+        if not units[i] and titles[i] and begin.schema[name] == pl.String and not meter_titles.meaning(titles[i]).unit:
+            known[i] = dialect.unit_of(begin[name].drop_nulls().to_list())
         thing, _, last = name.rpartition(".")
         beside = next((n for u in ("unit", "units") if (n := f"{thing}.{u}") in names), None)
         if last not in {"value", "reading"} or beside is None or units[i]:
