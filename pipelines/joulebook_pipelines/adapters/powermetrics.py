@@ -121,7 +121,10 @@ def _ends(powers: pl.DataFrame) -> pl.DataFrame:
     )
     # Pauses that no length tells are seen only as they pass; lengths beyond the time that passed are no such samples.
     ways = (behind.max().over("run") - behind, behind.cum_max() - behind, late.clip(0, SECOND_US - 1))
-    ends = next(e for w in ways if (e := heads.with_columns(follows=w))["follows"].max() < SECOND_US or w is ways[-1])  # type: ignore[operator]
+    for way in ways:
+        ends = heads.with_columns(follows=way)
+        if ends.filter(pl.col("follows") >= SECOND_US).is_empty():
+            break
     ends = ends.select("section", at=pl.col("ts_utc") + pl.duration(microseconds="follows"))
     return (
         powers.join(ends, on="section", how="left", maintain_order="left").with_columns(ts_utc=pl.col("at")).drop("at")
