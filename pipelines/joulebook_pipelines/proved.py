@@ -70,7 +70,7 @@ PROVED = {
     "tensorboard": (2, 1),
     "training-csv": (11, 2),
     "training-jsonl": (10, 0),
-    "training-text": (15, 2),
+    "training-text": (16, 2),
     "turbostat": (5, 1),
     "turbostress": (2, 1),
     "uprof": (1, 1),

@@ -92,6 +92,8 @@ FORMS = (
     Form("own loop, loss before step", rf"(?i){_NAMED}{GAP}{_NUMBER}.*\b(?:global[ _])?(?:step|iteration|iter)s?\b{GAP}\d+\b", (
         _TIME, ("step", "step", rf"(?i)\b(?:global_)?(?:step|iteration|iter)s?\b{GAP}(\d+)"), _LOSS, _LR,
     ), _OF_EVALUATION + _WATTS, cut=_EVALUATED),
+    Form("own loop, by parts of epochs", rf"(?i)\bepoch\b{GAP}\d+\.\d+\b.*{_NAMED}{GAP}{_NUMBER}", (_TIME, _LOSS, _LR),
+        _OF_EVALUATION + _WATTS, numbering="order", cut=_EVALUATED),
     Form("own loop, by epochs", rf"(?i)\bepoch\b{GAP}\d+.*{_NAMED}{GAP}{_NUMBER}", (
         _TIME, ("step", "epoch", _EPOCH), _LOSS, _LR,
     ), _OF_EVALUATION + _WATTS, cut=_EVALUATED),
