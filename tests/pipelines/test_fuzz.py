@@ -195,7 +195,7 @@ def _attempt(adapter: str, path: Path, options: Options) -> list[Part] | None:
 def test_a_line_without_end(adapter: str, filler: bytes, tmp_path: Path) -> None:
     for path in _inputs(adapter)[:1]:
         target = tmp_path / path.name
-        target.write_bytes(path.read_bytes() + b"\n" + filler * ((1 << 18) // len(filler)))
+        target.write_bytes(path.read_bytes() + b"\n" + filler * ((3 << 16) // len(filler)))
         _attempt(adapter, target, _options(path))
 
 

@@ -132,9 +132,9 @@ def test_machines_of_one_study_are_calibrated_each_by_its_own_meter(tmp_path: Pa
     for host, gain, offset_w, seed in (("n1", 1.1, 120.0, 3), ("n2", 1.25, 400.0, 4)):
         draw = random.Random(seed)
         load: list[float] = []
-        while len(load) < 3600:
+        while len(load) < 2400:
             load += [draw.choice((80.0, 200.0, 320.0, 400.0))] * draw.randint(90, 200)
-        at = [T0 + timedelta(seconds=i) for i in range(3600)]
+        at = [T0 + timedelta(seconds=i) for i in range(2400)]
         board = "".join(
             f"{t:%Y/%m/%d %H:%M:%S.000}, 0, A100, {w + draw.gauss(0, 1):.2f} W\n"
             for t, w in zip(at, load, strict=False)
