@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,4 +123,22 @@ def test_states_at_one_pace_were_asked_for(store: Store, tmp_path: Path, seconds
     stamps = [f"2026-03-02T10:{s // 60:02d}:{s % 60:02d}Z" for s in seconds]
     rows = [f"sensor.plug_power,{80 + i},W,{t}" for i, t in enumerate(stamps)]
     taken(store, tmp_path / "export.csv", ["entity_id,state,unit_of_measurement,last_changed", *rows])
+    assert store.table("channels")["kind"].to_list() == [kind]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kind"),
+    [([10 * i for i in range(20)], "instant"), ([i * i * i % 97 + 100 * i for i in range(20)], "on-change")],
+    ids=["at one pace", "on change"],
+)
+def test_states_as_json_at_one_pace_were_asked_for(store: Store, tmp_path: Path, seconds: list[int], kind: str) -> None:
+    unit = {"unit_of_measurement": "W", "device_class": "power"}
+    states = [
+        {
+            "entity_id": "sensor.plug_power", "state": str(80 + i), "attributes": unit,
+            "last_changed": f"2026-03-02T10:{s // 60:02d}:{s % 60:02d}+00:00",
+        }
+        for i, s in enumerate(seconds)
+    ]  # fmt: skip
+    taken(store, tmp_path / "history.json", [json.dumps([states])])
     assert store.table("channels")["kind"].to_list() == [kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from joulebook_pipelines.logs import json_columns, json_names, json_records, meter_columns, record_reader
+from joulebook_pipelines.logs import json_columns, json_names, json_records, meter_columns, polled, record_reader
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, Part
 from joulebook_pipelines.logs.json_columns import Columns
 
@@ -23,12 +23,27 @@ def _parse(log: Log) -> Iterator[Part]:
         said = set(log.options.columns.values())
         batches = _batches(log, lambda names: said <= set(names))
     elif json_names.is_states(log.head):
-        log = replace(log, options=replace(log.options, kind=log.options.kind or "on-change"))
-        records, lines = json_names.states(log)
-        batches = iter([(json_columns.of_records(records), [], lines)])
+        yield from _states(log)
+        return
     else:
         batches = _batches(log, _knows)
     yield from record_reader.parts(log, batches, json_names.why_unknown(log.head), "not-an-object")
+
+
+def _states(log: Log) -> Iterator[Part]:
+    """Read the states of a home, which are written on change where they did not come at one pace."""
+    records, lines = json_names.states(log)
+    on_change = replace(log, options=replace(log.options, kind=log.options.kind or "on-change"))
+    batches: Iterator[Columns] = iter([(json_columns.of_records(records), [], lines)])
+    for part in record_reader.parts(on_change, batches, json_names.why_unknown(log.head), "not-an-object"):
+        if part.readings is None or log.options.kind:
+            yield part
+            continue
+        instants = polled.devices(part.readings)
+        channels = (
+            replace(c, kind="instant") if c.device in instants and c.kind == "on-change" else c for c in part.channels
+        )
+        yield replace(part, channels=tuple(channels))
 
 
 def _batches(log: Log, knows: json_records.Knows) -> Iterator[Columns]:

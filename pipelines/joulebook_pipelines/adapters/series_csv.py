@@ -8,12 +8,19 @@ from collections.abc import Iterator
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import damage, dialect, entries, local_time, mlflow_keys, series_names, stamps, table
+from joulebook_pipelines.logs import (
+    damage,
+    dialect,
+    entries,
+    local_time,
+    mlflow_keys,
+    polled,
+    series_names,
+    stamps,
+    table,
+)
 from joulebook_pipelines.logs.contract import Adapter, Block, Channel, Head, Log, LogRefusedError, Part
 from joulebook_pipelines.logs.series_names import Columns, Told
-
-FEWEST_STEPS, PACE, EVEN = 8, 0.2, 0.8
-"""Steps from which a pace is known; how far they may be off the usual one, and which share of them must not be."""
 
 
 def _header(head: Head) -> tuple[str, list[str]] | None:
@@ -132,27 +139,18 @@ def _of_one_moment() -> pl.Expr:
 def _channels(log: Log, told: Told, readings: pl.DataFrame) -> tuple[Channel, ...]:
     told_w = readings.filter(pl.col("power_w").is_not_null()) if "power_w" in readings.columns else readings.clear()
     counted = set(told.counters) - set(told_w["device"])
-    polled = {str(d) for (d,), mine in told_w.group_by("device") if _is_polled(mine["ts_utc"])}
+    at_one_pace = polled.devices(readings)
     return tuple(
         Channel(
             d,
             told.scopes.get(d, ""),
             kind="counter"
             if d in counted
-            else log.options.kind or ("on-change" if told.on_change and d not in polled else "instant"),
+            else log.options.kind or ("on-change" if told.on_change and d not in at_one_pace else "instant"),
             window_s=log.options.window_s,
         )
         for d in readings["device"].unique(maintain_order=True)
     )
-
-
-def _is_polled(stamps_utc: pl.Series) -> bool:
-    """Tell whether powers came at one pace: each was asked for and is of its instant; nobody knows what lies between."""
-    steps = stamps_utc.sort().diff().drop_nulls().dt.total_microseconds()
-    usual = steps.median()
-    if len(steps) < FEWEST_STEPS or not isinstance(usual, float):
-        return False
-    return bool(steps.is_between(usual * (1 - PACE), usual * (1 + PACE)).sum() >= EVEN * len(steps))
 
 
 def _findings(log: Log, told: Told) -> tuple[Finding, ...]:
