@@ -17,7 +17,7 @@ import polars as pl
 
 from joulebook import own_time
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines import recognise, source_reader, tally
+from joulebook_pipelines import __version__, recognise, source_reader, tally
 from joulebook_pipelines.logs import text
 from joulebook_pipelines.logs.contract import Adapter, Log, LogRefusedError, Options
 from joulebook_pipelines.source_reader import Progress
@@ -126,12 +126,13 @@ def recognised(source: SourceFile) -> tuple[Log, Adapter]:
 
 
 def _same_reading(source: SourceFile, store: Store, known: dict[str, Any]) -> bool:
-    """Tell whether the file was read with the same settings."""
+    """Tell whether the file was read with the same settings, by this version."""
     return store.study.get(f"source:{source.name}") == _settings(source) and known["clock"] == source.clock
 
 
 def _settings(source: SourceFile) -> str:
-    return json.dumps([source.adapter, source.clock, source.options.__dict__], sort_keys=True, default=str)
+    told = [__version__, source.adapter, source.clock, source.options.__dict__]
+    return json.dumps(told, sort_keys=True, default=str)
 
 
 def _sha256(path: Path, size: int, first_bytes: int = 0) -> tuple[str, str]:

@@ -37,6 +37,16 @@ def test_a_store_that_another_version_made_is_made_again(gpu_log, study_folder, 
     assert said == ["reading all logs again: another version made the store"]
 
 
+def test_what_another_version_read_is_read_again(gpu_log, study_folder, tmp_path, monkeypatch):
+    folder = study_folder({"a.csv": gpu_log(HOUR)})
+    with open_store(tmp_path / "s.duckdb", read_only=False) as store:
+        ingest(_sources(folder), store)
+        monkeypatch.setattr("joulebook_pipelines.ingest.__version__", "99.0")
+        assert [o.status for o in ingest(_sources(folder), store)] == ["read"]
+        assert [o.status for o in ingest(_sources(folder), store)] == ["unchanged"]
+        assert store.table("readings").height == len(HOUR)
+
+
 def test_reading_again_changes_nothing_and_a_changed_file_is_read_anew(gpu_log, study_folder, tmp_path):
     folder = study_folder({"a.csv": gpu_log(HOUR), "b.csv": gpu_log(HOUR, start="2026-03-03T10:00:00")})
     with open_store(tmp_path / "s.duckdb", read_only=False) as store:
