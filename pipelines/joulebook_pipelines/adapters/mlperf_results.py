@@ -133,7 +133,7 @@ def _inference(log: Log, events: pl.DataFrame) -> Part:
     """Return the window in which power counts; the files of all runs have one name, so their folder names the run."""
     stem, folder = log.path.name.split(".")[0], log.path.parent.name
     name = folder if stem.startswith("mlperf_log") and folder else stem
-    window = pl.DataFrame({"t": [_text(events, "power_begin"), _text(events, "power_end")]})
+    window = pl.DataFrame({"t": [_text(events, "power_begin"), _text(events, "power_end")]}, schema={"t": pl.String})
     at = window.select(stamps.parse(pl.col("t"), _SPD).dt.replace_time_zone("UTC")).to_series()
     if at.null_count():
         raise LogRefusedError(
