@@ -12,7 +12,7 @@ from hypothesis import settings
 
 mpl.use("agg")
 
-settings.register_profile("default", max_examples=15, deadline=None)
+settings.register_profile("default", max_examples=12, deadline=None)
 settings.load_profile("default")
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -191,7 +191,7 @@ def _attempt(adapter: str, path: Path, options: Options) -> list[Part] | None:
 
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("adapter", NAMES)
-@pytest.mark.parametrize("filler", [b"x", b"1,", b'{"a":'], ids=["letters", "cells", "braces"])
+@pytest.mark.parametrize("filler", [b"1,", b'{"a":'], ids=["cells", "braces"])
 def test_a_line_without_end(adapter: str, filler: bytes, tmp_path: Path) -> None:
     for path in _inputs(adapter)[:1]:
         target = tmp_path / path.name
