@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import matplotlib as mpl
 import pytest
 from hypothesis import settings
+
+from joulebook_pipelines import Store, open_store
 
 mpl.use("agg")
 
@@ -25,6 +27,13 @@ def shared() -> Path:
     if not (SHARED / "studies").is_dir():
         pytest.skip("the shared data is not beside this checkout")
     return SHARED
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """Yield an empty store, open for writing."""
+    with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import polars as pl
 
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted
+from joulebook_pipelines import tally
 from joulebook_pipelines.logs.contract import Channel
 
 WITHOUT_POWER, NO_SUCH_TIME, ZERO_DURATION = "device-without-power", "no-such-time", "zero-duration"
@@ -53,7 +54,8 @@ def rounds(name: str, steps: pl.DataFrame) -> list[Finding]:
     if inside.is_empty() or of_rounds < FEWEST_ROUNDS:
         return []
     each = int(inside["count"].sum()) / of_rounds
-    lines, apart = round(each) + 1, _median_ms(between) >= APART * max(_median_ms(inside), 1.0)
+    inside_s, between_s = (tally.median_s(some.sort("step_ms")) or 0.0 for some in (inside, between))
+    lines, apart = round(each) + 1, between_s >= APART * max(inside_s, 1e-3)
     if not (1 < lines <= MOST_OF_ROUND and apart and abs(each - (lines - 1)) <= EXACT * (lines - 1)):
         return []
     device = str(steps["device"][0])
@@ -63,13 +65,6 @@ def rounds(name: str, steps: pl.DataFrame) -> list[Finding]:
         "and no word tells apart, their power is the sum of a round, and what was read is the mean of them: log again with the number "
         'of the device in each line. If they are of one, say so: device = "…" in this [[source]].', {"lines": lines},
     )]  # fmt: skip
-
-
-def _median_ms(steps: pl.DataFrame) -> float:
-    """Return the median of steps that are told with how often each occurs."""
-    ordered = steps.sort("step_ms")
-    half = ordered.filter(pl.col("count").cum_sum() * 2 >= ordered["count"].sum())
-    return float(half["step_ms"][0])
 
 
 def about(

@@ -114,7 +114,7 @@ class Tally:
             return False
         start_ms, steps = self.first.microsecond / 1e3, moves["step_ms"]
         printed = next((q for q in PRINTED_MS if (steps % q == 0).all() and start_ms % q == 0), 0)
-        return 1e3 * (_median_s(moves) or 0.0) <= CROWDED_STEPS * printed
+        return 1e3 * (median_s(moves) or 0.0) <= CROWDED_STEPS * printed
 
     def spans(self) -> pl.DataFrame:
         """Return ``device, n, first_us, last_us`` for a source whose lines are in order of time."""
@@ -159,7 +159,7 @@ def channel_rows(steps: pl.DataFrame, spans: pl.DataFrame, channels: dict[str, C
     for device, channel in sorted(channels.items()):
         mine = steps.filter((pl.col("device") == device) & pl.col("step_ms").is_not_null()).sort("step_ms")
         known = told.get(device)
-        period_s = _median_s(mine)
+        period_s = median_s(mine)
         limit_ms = 1e3 * max(GAP_S, GAP_PERIODS * period_s) if period_s else 1e3 * GAP_S
         short = mine.filter(pl.col("step_ms") <= limit_ms)
         covered = int((short["step_ms"] * short["count"]).sum())
@@ -183,7 +183,7 @@ def channel_rows(steps: pl.DataFrame, spans: pl.DataFrame, channels: dict[str, C
     return frame.with_columns(times).drop("first_us", "last_us")
 
 
-def _median_s(steps: pl.DataFrame) -> float | None:
+def median_s(steps: pl.DataFrame) -> float | None:
     """Return the median step [s] of a table of counts."""
     total = steps["count"].sum()
     if not total:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -11,18 +10,12 @@ import pytest
 
 from joulebook_pipelines import ingest
 from joulebook_pipelines.logs.contract import Options
-from joulebook_pipelines.store import Store, open_store
+from joulebook_pipelines.store import Store
 
 TIMES = [f"2026-03-02T10:00:{s:02d}Z" for s in range(0, 60, 10)]
 VOLTS = [229.0 + i % 2 for i in range(6)]
 WATTS = [80.0, 81.0, 95.0, 95.0, 96.0, 84.0]
 KWH = [1201.5 + 0.25 * i for i in range(6)]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
-        yield opened
 
 
 def taken(store: Store, path: Path, lines: list[str]) -> tuple[pl.DataFrame, pl.DataFrame, set[str]]:

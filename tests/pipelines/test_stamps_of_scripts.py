@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -10,13 +9,7 @@ import pytest
 
 from joulebook_pipelines import ingest
 from joulebook_pipelines.logs.contract import Options
-from joulebook_pipelines.store import Store, open_store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
-        yield opened
+from joulebook_pipelines.store import Store
 
 
 def taken(store: Store, folder: Path, text: str, options: Options) -> tuple[pl.DataFrame, pl.DataFrame, set[str]]:

@@ -20,12 +20,6 @@ def _choose_then_fail(store, chosen, runs):
     _insert_then_fail(store, runs)
 
 
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
-        yield opened
-
-
 def test_the_file_holds_the_tables_that_the_schema_names(store):
     columns = store.sql("select table_name, column_name, data_type, comment from duckdb_columns() where not internal")
     for table in schema.TABLES:

@@ -237,13 +237,7 @@ def _decimal(log: Log, written: Dialect, layout: Layout, sample: pl.DataFrame) -
 
 
 def _about(log: Log, written: Dialect, layout: Layout, form: stamps.StampForm, total: str) -> tuple[Finding, ...]:
-    found = []
-    if total:
-        found.append(Finding(
-            "column-is-total", Severity.NOTE, log.name,
-            f"{total!r} is the sum of all power beside it in each row: what stands beside it is read as a part and not added.",
-            {"title": total},
-        ))  # fmt: skip
+    found = [*meter_totals.about(log.name, total)]
     if form.pattern == "relative" and log.options.date is None:
         found.append(Finding(
             "relative-time", Severity.WARNING, log.name,

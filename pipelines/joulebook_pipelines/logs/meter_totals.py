@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
+from joulebook.findings import Finding, Severity
 from joulebook_pipelines.logs import cells
 from joulebook_pipelines.logs.meter_columns import Group, Layout
 
@@ -38,6 +39,17 @@ def found(sample: pl.DataFrame, layout: Layout, decimal: str) -> tuple[Layout, s
             )
             return replace(layout, groups=told), next(f.header for f in groups[total].fields if f.quantity == "power_w")
     return layout, ""
+
+
+def about(name: str, total: str) -> tuple[Finding, ...]:
+    """Say which column of a file is the sum of the others, where one is."""
+    if not total:
+        return ()
+    return (Finding(
+        "column-is-total", Severity.NOTE, name,
+        f"{total!r} is the sum of all power beside it in each row: what stands beside it is read as a part and not added.",
+        {"title": total},
+    ),)  # fmt: skip
 
 
 def _powers(sample: pl.DataFrame, groups: list[Group], decimal: str) -> pl.DataFrame:
