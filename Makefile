@@ -37,7 +37,7 @@ test-notebooks: samples
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/pyrefly check --python-interpreter-path $(BIN)/python --output-format min-text
 	$(BIN)/lint-imports
 
 scores: $(READY) ## accuracy against known truth, minutes long; writes docs/accuracy.md
@@ -63,4 +63,4 @@ docs: $(READY) ## make the reference pages again from the code
 	$(BIN)/python -m joulebook_pipelines.documentation docs sample_data/node
 
 clean:
-	rm -rf $(VENV) out dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) out dist .ruff_cache .pytest_cache

@@ -114,7 +114,7 @@ def _olympic(power: pl.DataFrame, start: object) -> float | None:
         power.drop_nulls("power_w").with_columns(minute).filter(pl.col("minute").is_between(0, MINUTES - 1))
         .group_by("minute").agg(pl.col("power_w").mean(), pl.len()).filter(pl.col("len") >= LEAST_READINGS)
     )["power_w"].sort()  # fmt: skip
-    return float(means[1:-1].mean()) if len(means) == MINUTES else None  # type: ignore[arg-type]
+    return float(means[1:-1].mean()) if len(means) == MINUTES else None  # pyrefly: ignore[bad-argument-type]
 
 
 def _refused(reason: str, frame: pl.DataFrame, subject: str) -> Verdict:

@@ -276,5 +276,5 @@ def _result(
         what = ", ".join(f"{s:+.2f} s at {t:%Y-%m-%d %H:%M:%S}" for t, s in steps.iter_rows())
         reason = f"the clock stepped ({what}): one offset does not fit; split the source there"
         none = dict.fromkeys(("offset_s", "offset_lo", "offset_hi", "drift_ppm", "drift_lo", "drift_hi"))
-        return replace(result, status="refused", reason=reason, **none)  # type: ignore[arg-type]
+        return replace(result, status="refused", reason=reason, **none)  # pyrefly: ignore[bad-argument-type]
     return result

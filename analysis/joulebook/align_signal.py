@@ -111,7 +111,7 @@ def build(log: pl.DataFrame, *, window_s: float | None = None, age_s: float = 0.
     time = (stamps - origin) / 1e6
     period = float(np.median(np.diff(time))) if time.size > 1 else 0.0
     if window_s is None and "span_s" in rows.columns and rows["span_s"].null_count() < len(rows):
-        window_s = float(rows["span_s"].median())  # type: ignore[arg-type]
+        window_s = float(rows["span_s"].median())  # pyrefly: ignore[bad-argument-type]
     kind = COUNTER if column == "energy_counter_j" else INSTANT if window_s == 0 else MEAN
     taken = align_stamps.plain(time, stamps, period)
     sensor = partial(Signal, kind=kind, window_s=window_s, epoch_us=origin)

@@ -230,7 +230,7 @@ def _varies(runs: pl.DataFrame, covariate: str) -> bool:
     if covariate not in runs.columns or runs[covariate].null_count() or not runs.height:
         return False
     within = runs.select(pl.col(covariate).cast(pl.Float64) - pl.col(covariate).mean().over("variant")).to_series()
-    return bool(within.abs().max() > 1e-9)  # type: ignore[operator]
+    return bool(within.abs().max() > 1e-9)  # pyrefly: ignore[unsupported-operation]
 
 
 def _dof(runs: pl.DataFrame, design: Design, response: str) -> int:

@@ -84,7 +84,7 @@ def _offset_only(points: pl.DataFrame, levels: int, subject: str) -> Calibration
     se = float(np.sqrt(1 / weight.sum()))
     q = float(weight @ (gap - offset) ** 2)
     if levels == 2 and (calibrate_checks.disagree(gap, variance) or q / max(len(gap) - 1, 1) > 9):
-        lo, hi = float(points["reading_w"].min()), float(points["reading_w"].max())  # type: ignore[arg-type]
+        lo, hi = float(points["reading_w"].min()), float(points["reading_w"].max())  # pyrefly: ignore[bad-argument-type]
         return refused(
             f"two levels only ({lo:.0f} and {hi:.0f} W), and they do not agree on an offset "
             f"({gap.min():+.1f} to {gap.max():+.1f} W): a third load is needed to check a line",
@@ -107,7 +107,7 @@ def _offset_only(points: pl.DataFrame, levels: int, subject: str) -> Calibration
     )
     return Calibration(
         1.0, None, None, offset, offset - Z95 * se, offset + Z95 * se,
-        float(points["reading_w"].min()), float(points["reading_w"].max()),  # type: ignore[arg-type]
+        float(points["reading_w"].min()), float(points["reading_w"].max()),  # pyrefly: ignore[bad-argument-type]
         len(points), "offset-only", reason, covariance=(se**2, 0.0, 0.0), frame=frame, findings=(finding,),
     )  # fmt: skip
 
@@ -126,7 +126,7 @@ def _calibrated(line: Line, points: pl.DataFrame, subject: str) -> Calibration:
     return Calibration(
         line.gain, line.gain - t * se_gain, line.gain + t * se_gain,
         line.offset, line.offset - t * se_offset, line.offset + t * se_offset,
-        float(used["reading_w"].min()), float(used["reading_w"].max()),  # type: ignore[arg-type]
+        float(used["reading_w"].min()), float(used["reading_w"].max()),  # pyrefly: ignore[bad-argument-type]
         len(used), "calibrated", f"{len(used)} points at {calibrate_checks.levels(used)} levels",
         (float(line.covariance[0, 0]), float(line.covariance[0, 1]), float(line.covariance[1, 1])), t, between,
         line.reduced_chi2, calibrate_checks.carried_w(line), frame, calibrate_checks.notes(line, frame, subject),

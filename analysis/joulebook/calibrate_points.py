@@ -96,10 +96,10 @@ def _between(rows: pl.DataFrame, start: datetime, end: datetime) -> pl.Series:
 def _mean(values: pl.Series) -> tuple[float, float]:
     """Return a mean and its standard error, autocorrelation and resolution included [W]."""
     estimate = serial.mean_interval(values.to_numpy())
-    sd = float(values.std() or 0.0)  # type: ignore[arg-type]
+    sd = float(values.std() or 0.0)  # pyrefly: ignore[bad-argument-type]
     # without an interval the readings are worth few independent ones: the standard deviation itself bounds the error
     se = estimate.half_width / Z95 if estimate.half_width is not None else sd
-    return float(values.mean()), max(se, stats.resolution(values.to_numpy()) / 12**0.5)  # type: ignore[arg-type]
+    return float(values.mean()), max(se, stats.resolution(values.to_numpy()) / 12**0.5)  # pyrefly: ignore[bad-argument-type]
 
 
 def by_bin(reading: pl.DataFrame, reference: pl.DataFrame, *, every_s: float, recording: str = "") -> pl.DataFrame:
@@ -137,7 +137,7 @@ def by_bin(reading: pl.DataFrame, reference: pl.DataFrame, *, every_s: float, re
             (pl.col("power_w").std().fill_null(0.0) / pl.len()).alias(f"{name}_se_w"),
             pl.len().alias(f"{name}_n"),
         )  # fmt: skip
-        full = 0.9 * float(grouped[f"{name}_n"].median() or 0)  # type: ignore[arg-type]
+        full = 0.9 * float(grouped[f"{name}_n"].median() or 0)  # pyrefly: ignore[bad-argument-type]
         means.append(grouped.filter(pl.col(f"{name}_n") >= full))
     both = means[0].join(means[1], on="start_utc").sort("start_utc")
     return both.select(

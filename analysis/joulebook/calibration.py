@@ -210,7 +210,7 @@ def apply(calibration: Calibration, power: pl.DataFrame) -> Applied:
     if "power_w" not in power.columns:
         raise ValueError(f"power: no column power_w; it has {', '.join(power.columns)}")
     known = power["power_w"].drop_nulls().drop_nans()
-    mean = Estimate.refused("no readings", unit="W") if known.is_empty() else predict(calibration, float(known.mean()))  # type: ignore[arg-type]
+    mean = Estimate.refused("no readings", unit="W") if known.is_empty() else predict(calibration, float(known.mean()))  # pyrefly: ignore[bad-argument-type]
     c = calibration
     if mean.value is None or c.gain is None or c.offset_w is None or c.range_lo_w is None or c.range_hi_w is None:
         finding = Finding("calibration-not-applied", Severity.WARNING, "power", f"Not calibrated: {mean.reason}.")

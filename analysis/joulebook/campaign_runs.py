@@ -126,7 +126,7 @@ def _shown(used: pl.DataFrame, before: str, after: str, design: Design) -> str:
     means = [used.filter(pl.col("variant") == v)["log_value"].mean() for v in (before, after)]
     if not all(isinstance(m, float) for m in means):
         return ""
-    difference = math.expm1(float(means[1]) - float(means[0]))  # type: ignore[arg-type]
+    difference = math.expm1(float(means[1]) - float(means[0]))  # pyrefly: ignore[bad-argument-type]
     text = f"; the difference as it stands is {100 * difference:+.1f} %"
     rough = ancova.contrast(used, before, after, design=Design(pooled=design.pooled))
     if rough is None or rough.detectable_ratio > 1:

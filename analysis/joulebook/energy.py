@@ -257,7 +257,7 @@ def by_bin(power: pl.DataFrame, *, start_utc: datetime, end_utc: datetime, every
     ordered = power.with_columns(pl.col("ts_utc").cast(UTC)).sort("ts_utc", maintain_order=True)
     longest = ordered["span_s"].max() if "span_s" in ordered.columns else None
     # Readings on both sides of an edge, for its interpolation.
-    margin = timedelta(seconds=max(NEAR_EDGE_S, 4 * float(longest or 0.0)))  # type: ignore[arg-type]
+    margin = timedelta(seconds=max(NEAR_EDGE_S, 4 * float(longest or 0.0)))  # pyrefly: ignore[bad-argument-type]
     rows = []
     for a, b in pairwise(stops):
         first, after = ordered["ts_utc"].search_sorted(pl.Series([a - margin, b + margin]).cast(UTC))

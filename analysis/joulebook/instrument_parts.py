@@ -139,7 +139,7 @@ def _told_joined(own: pl.DataFrame, paths: dict[int, str]) -> Finding:
 def _told_lacking(own: pl.DataFrame, paths: dict[int, str]) -> Finding:
     path, devices, why = paths[own["source_id"][0]], sorted(set(own["device"])), own["why"][0]
     used = paths[own["had_source"][0]]
-    share = 100 * float(own["adds_ratio"].min())  # type: ignore[arg-type]
+    share = 100 * float(own["adds_ratio"].min())  # pyrefly: ignore[bad-argument-type]
     cure = (
         "If both are of one machine, give both the same host in [[source]]." if "host" in why
         else "What is given is the part that the first one saw."

@@ -254,7 +254,7 @@ def low_load(power: pl.DataFrame, *, rated_w: float, share: float = LOW_LOAD) ->
         .with_columns(start_utc=pl.max_horizontal(pl.col("start_utc"), power["ts_utc"].min()))
     )
     out = _waste("low_load_energy_j", _measured(power, stretches), f"below {share:.0%} of {rated_w:g} W")
-    total = (power["ts_utc"].max() - power["ts_utc"].min()).total_seconds() if power.height else 0.0  # type: ignore[operator, union-attr]
+    total = (power["ts_utc"].max() - power["ts_utc"].min()).total_seconds() if power.height else 0.0  # pyrefly: ignore[missing-attribute, unsupported-operation]
     part = (out.seconds.value or 0.0) / total if total else 0.0
     if part <= 0.5:
         return out

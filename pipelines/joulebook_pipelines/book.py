@@ -77,7 +77,7 @@ def _entry(store: Store, name: str, scope: str) -> pl.DataFrame:
     # With one or two runs there is no spread to speak of: the interval reaches over what each run says of itself.
     lo, hi = (combined.estimate.lo, combined.estimate.hi) if runs.height > 2 else (runs["lo"].min(), runs["hi"].max())
     return pl.DataFrame([{
-        "name": name, "scope": scope, "date": runs["start_utc"].min().date(), "study": str(store.study.get("study.name", "")),  # type: ignore[union-attr]
+        "name": name, "scope": scope, "date": runs["start_utc"].min().date(), "study": str(store.study.get("study.name", "")),  # pyrefly: ignore[missing-attribute]
         "runs": runs.height, "mean_w": combined.estimate.value, "lo": lo, "hi": hi, "device_model": model, "power_limit_w": None,
         "batch_size": runs["batch_size"][0],
     }], schema=baseline_book.ENTRY_SCHEMA)  # fmt: skip

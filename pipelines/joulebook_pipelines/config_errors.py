@@ -197,7 +197,7 @@ def _model_at(model: type[BaseModel], location: Sequence[int | str]) -> type[Bas
 
 def _shown(value: object) -> str | None:
     """Return a value as TOML, shortened; whole tables are not shown."""
-    if value is None or isinstance(value, dict | BaseModel):
+    if value is None or isinstance(value, (dict, BaseModel)):
         return None
     text = config_text.value(value)
     return text if len(text) <= 80 else text[:77] + "…"

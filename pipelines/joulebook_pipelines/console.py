@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import polars as pl
@@ -115,7 +115,7 @@ def trace(frame: pl.DataFrame) -> None:
 
 
 @contextmanager
-def progress(total_bytes: int, *, quiet: bool = False) -> Iterator[Told]:
+def progress(total_bytes: int, *, quiet: bool = False) -> Generator[Told]:
     """Show what is being done: bars on a terminal, plain lines elsewhere."""
     if quiet:
         yield Told()

@@ -41,6 +41,7 @@ def read(path: Path, zone: str | None) -> pl.DataFrame:
     utc = local_time.Localiser(None if form.aware else zone).to_utc(
         raw.select(stamps.parse(pl.col(time), form)).to_series()
     )
+    value = pl.Series(dtype=pl.Float64)
     for name in raw.columns[1:]:
         value = raw[name].str.strip_chars().cast(pl.Float64, strict=False)
         if value.null_count() < raw.height:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -172,7 +172,7 @@ def _worked(task: Task) -> Outcome:
 
 
 @contextmanager
-def _folder(task: Task, place: Place) -> Iterator[Path]:
+def _folder(task: Task, place: Place) -> Generator[Path]:
     """Give the folder to work in: the shared one itself, or one of this worker's own, begun with what was there."""
     if not task.staged:
         yield Path(task.out) / task.study

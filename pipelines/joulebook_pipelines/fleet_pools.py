@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from multiprocessing import get_context
@@ -28,14 +28,14 @@ def said(error: BaseException) -> str:
 
 
 @contextmanager
-def processes(workers: int) -> Iterator[Executor]:
+def processes(workers: int) -> Generator[Executor]:
     """Give an executor of processes on this machine; each starts afresh, since threads do not survive a fork."""
     with ProcessPoolExecutor(max_workers=workers, mp_context=get_context("spawn")) as executor:
         yield executor
 
 
 @contextmanager
-def here(_workers: int) -> Iterator[Executor]:
+def here(_workers: int) -> Generator[Executor]:
     """Give an executor that works in this process, one study after the other."""
     with ThreadPoolExecutor(1) as executor:
         yield executor
@@ -60,7 +60,7 @@ def dask(address: str) -> Pool:
         raise ConfigError("--dask needs Dask: pip install 'joulebook[dask]'") from None
 
     @contextmanager
-    def pool(_workers: int) -> Iterator[Executor]:
+    def pool(_workers: int) -> Generator[Executor]:
         try:
             client = distributed.Client(address, timeout=CONNECT_S)
         except (OSError, ValueError) as error:

@@ -63,11 +63,10 @@ def names(paths: Sequence[Path]) -> list[str]:
     ['a-node', 'b-node', 'c']
     """
     folders = [(p.parent if p.suffix == ".toml" else p).absolute() for p in paths]
+    plain = ["-".join(f.parts[-1:]).strip("/") for f in folders]
+    twice = {n for n in plain if plain.count(n) > 1}
     for depth in range(1, max(len(f.parts) for f in folders) + 1):
         made = ["-".join(f.parts[-depth:]).strip("/") for f in folders]
-        if depth == 1:
-            twice = {n for n in made if made.count(n) > 1}
-            plain = list(made)
         made = [m if p in twice else p for m, p in zip(made, plain, strict=True)]
         if len(set(made)) == len(made):
             return made

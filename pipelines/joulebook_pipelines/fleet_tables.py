@@ -47,10 +47,11 @@ class Place:
     def __init__(self, at: str) -> None:
         self.at = at.rstrip("/")
         self.remote = "://" in at
+        self.root = self.at
         self._fs: Any = None
         if self.remote:
             try:
-                import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415 (an extra, needed only for URLs)
+                import fsspec  # noqa: PLC0415 (an extra, needed only for URLs)
 
                 self._fs, path = fsspec.core.url_to_fs(self.at)
             except (ImportError, ValueError) as error:

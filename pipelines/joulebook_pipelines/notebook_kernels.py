@@ -17,6 +17,7 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import ensure_event_loop
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
 
 CELL_SECONDS = 600
 """Time that one cell may take [s]: notebooks read finished tables, minutes mean that something hangs."""
@@ -56,7 +57,7 @@ class _OwnKernel(AsyncKernelManager):
         """The spec of ipykernel in this interpreter."""
         return KernelSpec(**get_kernel_dict())
 
-    def client(self, **options: Any) -> AsyncKernelClient:  # type: ignore[override]
+    def client(self, **options: Any) -> AsyncKernelClient:
         """Return a new connection, and remember it."""
         self.line = super().client(**options)
         return self.line
@@ -172,11 +173,11 @@ class Kernels:
 
 def _settle(out: Path) -> None:
     """Take out times, paths and random names, so that the same study gives the same notebook."""
-    book = nbformat.read(out, as_version=4)  # type: ignore[no-untyped-call]
+    book: NotebookNode = nbformat.read(out, as_version=4)  # pyrefly: ignore[bad-assignment]
     book.metadata.pop("papermill", None)
     for i, cell in enumerate(book.cells):
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
         if "injected-parameters" in cell.metadata.get("tags", []):
             cell["id"] = f"parameters-{i}"
-    nbformat.write(book, out)  # type: ignore[no-untyped-call]
+    nbformat.write(book, out)

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
 from joulebook_pipelines import console, notebooks
 
@@ -21,19 +22,19 @@ def keep(template: Path) -> None:
     """Execute a template with its own parameters and write its outputs, without pictures, into it."""
     with tempfile.TemporaryDirectory(dir=template.parent) as folder:
         made = notebooks.execute(template, Path(folder) / template.name, {"store_path": _deeper(template)})
-        executed = nbformat.read(made, as_version=4)  # type: ignore[no-untyped-call]
-    kept = nbformat.read(template, as_version=4)  # type: ignore[no-untyped-call]
+        executed: NotebookNode = nbformat.read(made, as_version=4)  # pyrefly: ignore[bad-assignment]
+    kept: NotebookNode = nbformat.read(template, as_version=4)  # pyrefly: ignore[bad-assignment]
     done = [c for c in executed.cells if "injected-parameters" not in c.metadata.get("tags", [])]
     code = [(c, d) for c, d in zip(kept.cells, done, strict=True) if c.cell_type == "code"]
     for number, (cell, with_output) in enumerate(code, start=1):
         cell.outputs = [_kept(o, number) for o in with_output.outputs if o.get("name") != "stderr"]
         cell.execution_count = number
-    nbformat.write(kept, template)  # type: ignore[no-untyped-call]
+    nbformat.write(kept, template)
 
 
 def _deeper(template: Path) -> str:
     """Return the template's own store path as seen from one folder below it."""
-    book = nbformat.read(template, as_version=4)  # type: ignore[no-untyped-call]
+    book: NotebookNode = nbformat.read(template, as_version=4)  # pyrefly: ignore[bad-assignment]
     (cell,) = [c for c in book.cells if "parameters" in c.metadata.get("tags", [])]
     return str(template.resolve().parent / cell.source.split('"')[1])
 

@@ -267,7 +267,7 @@ def _reject_findings(log: Log, store: Store, source_id: int, taken: Taken) -> li
     rejects = store.reject_counts(source_id)
     if rejects.is_empty():
         return []
-    told = {str(d) for f in taken.findings if isinstance(ds := f.evidence.get("devices"), list | tuple) for d in ds}
+    told = {str(d) for f in taken.findings if isinstance(ds := f.evidence.get("devices"), (list, tuple)) for d in ds}
     return source_doubts.about(
         log.name, rejects, channels=store.channels_of_source(source_id) | taken.channels,
         powered=store.powered_devices(source_id), told=told, zone=log.options.timezone or "",

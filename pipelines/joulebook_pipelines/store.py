@@ -7,7 +7,7 @@ modules named ``store`` and the tables of a fleet speak SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -100,7 +100,7 @@ class Store(Questions):
     # writing
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None]:
         """Write all or nothing."""
         self._con.begin()
         try:
@@ -115,7 +115,7 @@ class Store(Questions):
         self._con.commit()
 
     @contextmanager
-    def appending(self) -> Iterator[None]:
+    def appending(self) -> Generator[None]:
         """Write row after row, by one thread: several each begin row groups of their own, at twice the cost and size."""
         threads = self.once("select current_setting('threads') as n")["n"][0]
         self._con.execute("set threads = 1")

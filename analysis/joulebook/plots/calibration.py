@@ -114,7 +114,7 @@ def _line(ax: Axes, row: dict[str, Any], points: pl.DataFrame | None) -> None:
 
 def _points(ax: Axes, points: pl.DataFrame, minus: np.ndarray[Any, Any]) -> None:
     x, y = points["reading_w"].to_numpy(), points["reference_w"].to_numpy() - minus
-    bars = {}
+    bars: dict[str, Any] = {}
     for side, name, centre in (("xerr", "reading", x), ("yerr", "reference", y + minus)):
         if {f"{name}_lo", f"{name}_hi"} <= set(points.columns):
             low, high = points[f"{name}_lo"].to_numpy(), points[f"{name}_hi"].to_numpy()

@@ -56,7 +56,7 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
         return look.empty(ax, "no step has both a loss and an energy")
     every = max(-(-rows.height // thinning.POINTS), 1)
     rows = rows.gather_every(every)
-    scale, unit = look.energy_unit(float(rows["energy_j"].max() or 0.0))  # type: ignore[arg-type]
+    scale, unit = look.energy_unit(float(rows["energy_j"].max() or 0.0))  # pyrefly: ignore[bad-argument-type]
     made = look.panels(ax, (2, 1) if marginal else (1,))
     for panel in made:
         look.dress(panel, grid="both")
@@ -83,7 +83,7 @@ def convergence(curve: pl.DataFrame | look.HasFrame, *, stop_j: float | None = N
 def _marginal(ax: Axes, rows: pl.DataFrame, scale: float) -> None:
     """Draw the marginal cost with its interval; a triangle where the loss may not have fallen at all."""
     some = rows.drop_nulls("marginal_j")
-    cost, unit = look.energy_unit(float(some["marginal_j"].max() or 0.0))  # type: ignore[arg-type]
+    cost, unit = look.energy_unit(float(some["marginal_j"].max() or 0.0))  # pyrefly: ignore[bad-argument-type]
     x, y = some["energy_j"].to_numpy() / scale, some["marginal_j"].to_numpy() / cost
     ax.plot(x, y, color=look.VERMILLION, linewidth=1.2, marker="." if some.height <= _FEW else "")
     if {"marginal_lo", "marginal_hi"} <= set(some.columns) and some.height <= _FEW:

@@ -7,11 +7,11 @@ Okabe and Ito, Color Universal Design (2008), the palette; Wong, Nature Methods 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from itertools import pairwise
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -99,7 +99,7 @@ class HasFrame(Protocol):
 
 
 @contextmanager
-def settings() -> Iterator[None]:
+def settings() -> Generator[None]:
     """Hold matplotlib to the settings of this project, whatever the user's own are.
 
     Examples
@@ -108,7 +108,7 @@ def settings() -> Iterator[None]:
     ...     plt.rcParams["svg.fonttype"]
     'none'
     """
-    with mpl.rc_context(_RC):  # type: ignore[arg-type]
+    with mpl.rc_context(_RC):
         yield
 
 
@@ -128,7 +128,7 @@ def axes_or_new(ax: Axes | None, *, height_in: float = 3.8, width_in: float = 9.
     return plt.subplots(figsize=(width_in, height_in))[1] if ax is None else ax
 
 
-def dress(ax: Axes, *, grid: str = "y") -> None:
+def dress(ax: Axes, *, grid: Literal["x", "y", "both"] | None = "y") -> None:
     """Take away the frame, add a pale grid, keep the ticks legible."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
@@ -137,7 +137,7 @@ def dress(ax: Axes, *, grid: str = "y") -> None:
     ax.set_facecolor("none")
     ax.tick_params(colors=INK, labelsize=9, length=3)
     if grid:
-        ax.grid(True, axis=grid, color=GRID, linewidth=0.8)  # type: ignore[arg-type]
+        ax.grid(True, axis=grid, color=GRID, linewidth=0.8)
     ax.set_axisbelow(True)
 
 

@@ -140,7 +140,7 @@ def _optimum(made: list[Axes], rows: pl.DataFrame, spot: dict[str, Any]) -> None
         xycoords=panel.get_xaxis_transform(), textcoords="offset points",
     )  # fmt: skip
     if status == "edge":
-        right = abs(x - float(rows["x"].max() or x)) < abs(x - float(rows["x"].min() or x))  # type: ignore[arg-type]
+        right = abs(x - float(rows["x"].max() or x)) < abs(x - float(rows["x"].min() or x))  # pyrefly: ignore[bad-argument-type]
         panel.annotate(
             "", (1.0 if right else 0.0, 0.55), (0.90 if right else 0.10, 0.55), xycoords="axes fraction",
             textcoords="axes fraction", arrowprops={"arrowstyle": "->", "color": look.INK, "linewidth": 1.5},

@@ -81,7 +81,7 @@ def timeline(
     if power.is_empty():
         return look.empty(ax, "no readings to draw")
     look.dress(ax)
-    top_w = max(float(power["hi_w" if bands else "power_w"].max() or 0.0), idle_w or 0.0)  # type: ignore[arg-type]
+    top_w = max(float(power["hi_w" if bands else "power_w"].max() or 0.0), idle_w or 0.0)  # pyrefly: ignore[bad-argument-type]
     scale, unit = look.power_unit(top_w)
     lines = _bands(ax, power, scale, timezone) if bands else _lines(ax, power, scale, timezone)
     start, end = power["ts_utc"].min(), power["ts_utc"].max()
@@ -114,9 +114,9 @@ def _above(ax: Axes, segments: pl.DataFrame | None, phases: pl.DataFrame | None,
 
 def _time_axis(ax: Axes, timezone: str) -> None:
     ax.set_xlabel(f"time of day ({timezone})")
-    locator = mdates.AutoDateLocator(minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
+    locator = mdates.AutoDateLocator(minticks=4, maxticks=9)
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    ax.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))
 
 
 def _days(stamps: pl.Series, timezone: str) -> np.ndarray[Any, Any]:

@@ -64,7 +64,7 @@ def _one(ax: Axes, rows: pl.DataFrame, metric: str, week: str) -> None:
     x = np.arange(rows.height)
     before = rows.filter(pl.col("week") < week).tail(WEEKS_BEFORE)["value"].drop_nulls()
     if before.len():
-        low, high = float(before.min()), float(before.max())  # type: ignore[arg-type]
+        low, high = float(before.min()), float(before.max())  # pyrefly: ignore[bad-argument-type]
         ax.axhspan(low, high, color=look.SKY, alpha=0.25, linewidth=0)
     ax.plot(x, rows["value"].to_numpy(), color=look.MUTED, linewidth=1.0, marker=".", markersize=4)
     now = rows.with_row_index("at").filter(pl.col("week") == week).drop_nulls("value")

@@ -49,7 +49,7 @@ class _Handler(ContentHandler):
     def startElement(self, name: str, attrs: AttributesImpl) -> None:  # noqa: N802 (the interface's name)
         self._path.append(name)
         self._text = []
-        locator: Any = self._locator  # type: ignore[attr-defined]
+        locator: Any = self._locator  # pyrefly: ignore[missing-attribute]
         self._leaf_line = locator.getLineNumber() - 1 + self._first
         if len(self._path) == 2 and name == "gpu":
             self.bus, self.cards = str(attrs.get("id", "")), self.cards + 1

@@ -13,7 +13,7 @@ from joulebook_pipelines.logs.contract import Adapter, Block, Head, Log, LogRefu
 
 def _names(head: Head) -> dict[str, str]:
     first = next((line for line in head.lines[:20] if line.strip()), "")
-    return phase_log.known([n for n, v in (json_text.members(first) or {}).items() if not isinstance(v, dict | list)])
+    return phase_log.known([n for n, v in (json_text.members(first) or {}).items() if not isinstance(v, (dict, list))])
 
 
 def _objects(head: Head) -> list[dict[str, Any]]:
@@ -27,7 +27,7 @@ def _objects(head: Head) -> list[dict[str, Any]]:
             inner = {k: v for k, v in item.items() if isinstance(v, dict)}
             named = [{"phase": k, **v} for k, v in inner.items() if {"start", "end"} <= set(phase_log.known(list(v)))]
             found = named if named and len(named) == len(item) else []
-            stack += [v for v in item.values() if isinstance(v, list | dict)]
+            stack += [v for v in item.values() if isinstance(v, (list, dict))]
     return found
 
 

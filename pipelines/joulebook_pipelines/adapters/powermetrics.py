@@ -121,6 +121,7 @@ def _ends(powers: pl.DataFrame) -> pl.DataFrame:
     )
     # Pauses that no length tells are seen only as they pass; lengths beyond the time that passed are no such samples.
     ways = (behind.max().over("run") - behind, behind.cum_max() - behind, late.clip(0, SECOND_US - 1))
+    ends = heads
     for way in ways:
         ends = heads.with_columns(follows=way)
         if ends.filter(pl.col("follows") >= SECOND_US).is_empty():

@@ -54,7 +54,7 @@ class _Answers:
             self._result(thing, name)
         elif isinstance(thing, dict):
             for key, value in thing.items():
-                if isinstance(value, dict | list):
+                if isinstance(value, (dict, list)):
                     self._walk(value, name if key in {"data", "result", "results"} else str(key))
 
     def _result(self, result: dict[str, object], name: str) -> None:

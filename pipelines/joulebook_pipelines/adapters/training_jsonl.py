@@ -42,7 +42,7 @@ def _whole_lines(head: Head) -> list[str]:
 
 def _plain(head: Head) -> tuple[str, ...]:
     """Return the names of plain members, not of what lies inside another object."""
-    found = {n: None for o in _objects(head, _LOOKED_AT) for n, v in o.items() if not isinstance(v, dict | list)}
+    found = {n: None for o in _objects(head, _LOOKED_AT) for n, v in o.items() if not isinstance(v, (dict, list))}
     return tuple(found)
 
 

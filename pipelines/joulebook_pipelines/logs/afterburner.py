@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def _titles(lines: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def as_table(log: Log) -> Iterator[Log]:
+def as_table(log: Log) -> Generator[Log]:
     """Give the log as a table with a header, a row a sample; line numbers stay.
 
     Raises

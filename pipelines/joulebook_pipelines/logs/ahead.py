@@ -29,4 +29,4 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
         pending = deque(maker.submit(next, items, end) for _ in range(READY))
         while (item := pending.popleft().result()) is not end:
             pending.append(maker.submit(next, items, end))
-            yield item  # type: ignore[misc]
+            yield item  # pyrefly: ignore[invalid-yield]

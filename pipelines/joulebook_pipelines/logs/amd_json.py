@@ -138,7 +138,7 @@ def _cards(document: object) -> Iterator[tuple[str, dict[str, str], str]]:
         for item in document:
             yield from _cards(item)
     elif isinstance(document, dict):
-        stamp = _stamp({k: str(v) for k, v in document.items() if not isinstance(v, dict | list)})
+        stamp = _stamp({k: str(v) for k, v in document.items() if not isinstance(v, (dict, list))})
         device = amd_names.card(str(document["gpu"])) if isinstance(document.get("gpu"), int | str) else None
         if device:
             yield device, dict(_flat(document)), stamp

@@ -49,4 +49,4 @@ def read(log: Log) -> Rows:
 
 
 def _text(value: object) -> str | None:
-    return None if value is None or isinstance(value, dict | list) else str(value)
+    return None if value is None or isinstance(value, (dict, list)) else str(value)

@@ -178,7 +178,7 @@ def _list_in(value: object, knows: Knows) -> list[dict[str, Any]]:
             if len(objects) > len(best) and any(knows(list(flat(o))) for o in objects[:5]):
                 best = objects
             else:
-                stack += [v for v in item[:1000] if isinstance(v, dict | list)]
+                stack += [v for v in item[:1000] if isinstance(v, (dict, list))]
     return best
 
 
@@ -205,7 +205,7 @@ def _places(objects: list[dict[str, Any]], text: str) -> list[int]:
 
 def _columns_turned(value: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a table given as lists of equal length as a list of objects; empty where it is none."""
-    lists = {k: v for k, v in value.items() if isinstance(v, list) and v and not isinstance(v[0], dict | list)}
+    lists = {k: v for k, v in value.items() if isinstance(v, list) and v and not isinstance(v[0], (dict, list))}
     sizes = {len(v) for v in lists.values()}
     if len(lists) < 2 or len(sizes) != 1:
         return []

@@ -147,12 +147,12 @@ def _starts_again(known: pl.Series) -> bool:
     if falls[0] < LEAST_STEPS or climbs.is_empty() or not bool((after <= NEAR_ZERO_SHARE * before).all()):
         return False
     # Energies of intervals that happen to climb do so by shares of themselves.
-    return float(known[0]) > SMALL_STEPS * float(climbs.max())  # type: ignore[arg-type]
+    return float(known[0]) > SMALL_STEPS * float(climbs.max())  # pyrefly: ignore[bad-argument-type]
 
 
 def _of_utility(known: pl.Series) -> str:
     """Tell a register from intervals in a table on the clock's grid: a register shows a hundred times what it adds."""
-    step = float(known.diff().drop_nulls().abs().mean() or 0.0)  # type: ignore[arg-type]
+    step = float(known.diff().drop_nulls().abs().mean() or 0.0)  # pyrefly: ignore[bad-argument-type]
     return "counter" if float(known[0]) > 100.0 * step else "interval"
 
 
@@ -175,4 +175,4 @@ def interval_s(stamps: pl.Series) -> float | None:
     if len(steps) < LEAST_STEPS:
         return None
     usual = int(str(steps.mode().min()))
-    return usual / 1e6 if float((steps == usual).mean() or 0.0) >= SAME_STEP_SHARE else None  # type: ignore[arg-type]
+    return usual / 1e6 if float((steps == usual).mean() or 0.0) >= SAME_STEP_SHARE else None  # pyrefly: ignore[bad-argument-type]

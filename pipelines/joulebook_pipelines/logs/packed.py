@@ -54,7 +54,7 @@ def _only_member(path: Path) -> IO[bytes]:
         if len(members) != 1:
             raise OSError(f"is an archive of {why}; unpack it and name the logs in it")
         return archive.open(members[0])
-    except (RuntimeError, NotImplementedError) as error:
+    except RuntimeError as error:
         raise OSError(f"is an archive that cannot be opened ({error}); unpack it") from None
     finally:
         # The member that is open keeps the file open.

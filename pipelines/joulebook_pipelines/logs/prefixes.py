@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +64,7 @@ def without(head: Head, prefix: re.Pattern[str]) -> Head:
 
 
 @contextmanager
-def stripped(log: Log, prefix: re.Pattern[str]) -> Iterator[Log]:
+def stripped(log: Log, prefix: re.Pattern[str]) -> Generator[Log]:
     """Give the file without the prefix, as a copy that is deleted afterwards; line numbers stay."""
     pattern = re.compile(prefix.pattern.encode())
 
@@ -90,7 +90,7 @@ def by_host_head(head: Head, prefix: re.Pattern[str]) -> Head:
 
 
 @contextmanager
-def by_host(log: Log, prefix: re.Pattern[str]) -> Iterator[Log]:
+def by_host(log: Log, prefix: re.Pattern[str]) -> Generator[Log]:
     """Give the file with the names in its prefixes as its first column, as a copy that is deleted afterwards; line numbers stay."""
     titles = _titles_behind(log.head, prefix)
 
@@ -171,7 +171,7 @@ def _row(stamp: str, rest: str, titles: str) -> str:
 
 
 @contextmanager
-def dated(log: Log) -> Iterator[Log]:
+def dated(log: Log) -> Generator[Log]:
     """Give the file with the collector's stamps as its first column, in UTC; line numbers stay.
 
     Raises
@@ -202,7 +202,7 @@ def dated(log: Log) -> Iterator[Log]:
 
 
 @contextmanager
-def copied(log: Log, change: Callable[[Block], list[bytes]], head: Head) -> Iterator[Log]:
+def copied(log: Log, change: Callable[[Block], list[bytes]], head: Head) -> Generator[Log]:
     """Give the file with its lines changed, as a copy that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="joulebook-") as folder:
         copy = Path(folder) / "log"

@@ -7,7 +7,7 @@ Such a file is read as if a point stood there. Lines keep their numbers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -69,7 +69,7 @@ def plain(head: Head) -> Head:
 
 
 @contextmanager
-def joined(log: Log) -> Iterator[Log]:
+def joined(log: Log) -> Generator[Log]:
     """Give the file with whole stamps, as a copy that is deleted afterwards."""
 
     def rows(block: Block) -> list[bytes]:

@@ -27,12 +27,12 @@ def names(text: str) -> dict[str, str]:
     """
     found, _ = json_objects.find(text, _is_step, mark="\x00", most=FEWEST)
     if len(found) == FEWEST:
-        return step_names.known_names([n for _, _, o in found for n, v in o.items() if not isinstance(v, dict | list)])
+        return step_names.known_names([n for _, _, o in found for n, v in o.items() if not isinstance(v, (dict, list))])
     return step_names.known_names(list(_history(text)))
 
 
 def _is_step(members: dict[str, Any]) -> bool:
-    plain = [n for n, v in members.items() if not isinstance(v, dict | list)]
+    plain = [n for n, v in members.items() if not isinstance(v, (dict, list))]
     return step_names.tells_of_steps(step_names.known_names(plain))
 
 
@@ -85,7 +85,7 @@ def parse(log: Log, known: dict[str, str]) -> Iterator[Part]:
 def _frame(rows: list[tuple[int, dict[str, Any]]], titles: dict[str, str]) -> pl.DataFrame:
     """Return the things of each step as text."""
     told = [
-        (at, *(None if (v := o.get(n)) is None or isinstance(v, dict | list) else str(v) for n in titles.values()))
+        (at, *(None if (v := o.get(n)) is None or isinstance(v, (dict, list)) else str(v) for n in titles.values()))
         for at, o in rows
     ]
     return pl.DataFrame(told, schema={"line": pl.Int64, **dict.fromkeys(titles, pl.String)}, orient="row")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -67,7 +67,7 @@ def plain(head: Head) -> Head:
 
 
 @contextmanager
-def objects(log: Log) -> Iterator[Log]:
+def objects(log: Log) -> Generator[Log]:
     """Give the file as lines of JSON, in a copy that is deleted afterwards."""
 
     def told(block: Block) -> list[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -87,7 +87,7 @@ def without_stamps(head: Head) -> Head | None:
 
 
 @contextmanager
-def timed(log: Log) -> Iterator[Log]:
+def timed(log: Log) -> Generator[Log]:
     """Give the file with the stamps before its lines as turbostat's own column of the time, as a copy that is deleted afterwards.
 
     Raises

@@ -5,7 +5,7 @@ Such a file is read as the lines that the tool printed, each behind the collecto
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -58,7 +58,7 @@ def plain(head: Head) -> Head | None:
 
 
 @contextmanager
-def lines(log: Log) -> Iterator[Log]:
+def lines(log: Log) -> Generator[Log]:
     """Give the file as the tool's lines, in a copy that is deleted afterwards; a line that wraps nothing stays."""
 
     def told(block: Block) -> list[bytes]:

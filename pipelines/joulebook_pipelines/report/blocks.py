@@ -64,7 +64,7 @@ class Table:
         made = [list(row) for row in self.rows]
         for at, shared in enumerate(self.heads()):
             spots = [i for i, row in enumerate(made) if isinstance(row[at], Number)]
-            column = aligned([row[at] for row in (made[i] for i in spots)])  # type: ignore[misc]
+            column = aligned([row[at] for row in (made[i] for i in spots)])  # pyrefly: ignore[bad-argument-type]
             for i, n in zip(spots, column, strict=True):
                 own = (letters[n.reason],) if n.refused and n.reason in letters else ()
                 made[i][at] = replace(n, marks=own + tuple(m for m in n.marks if m not in shared))

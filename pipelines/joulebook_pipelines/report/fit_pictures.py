@@ -72,6 +72,6 @@ def calibrations(source: Source, budget: Budget) -> list[Picture]:
             f"A line, {points.height} points.",
         )
         anchor = slug("calibration", row["host"][0], scope, reference)
-        picture = draw(budget, lambda ax, p=points, r=row: plots.calibration(p, r, ax=ax), anchor, words, (6.2, 3.4))  # type: ignore[misc]
+        picture = draw(budget, lambda ax, p=points, r=row: plots.calibration(p, r, ax=ax), anchor, words, (6.2, 3.4))
         made += [picture] if picture else []
     return made

@@ -79,7 +79,7 @@ def _drawn(figure: Figure) -> str:
     held = io.StringIO()
     with look.settings():
         figure.dpi = _DPI
-        renderer = RendererSVG(*figure.bbox.size, io.StringIO())  # type: ignore[no-untyped-call]
+        renderer = RendererSVG(*figure.bbox.size, io.StringIO())
         around = figure.get_tightbbox(renderer).padded(_MARGIN_IN)
         figure.savefig(held, format="svg", bbox_inches=around, facecolor="none", metadata={"Date": None})
     return held.getvalue()

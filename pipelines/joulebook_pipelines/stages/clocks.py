@@ -212,7 +212,7 @@ def _signal(context: Context, channels: pl.DataFrame, clock: str) -> _Log | None
     return _Log(
         power,
         float(window_s[0]) if len(window_s) == mine.height and len(window_s) else None,
-        float(period_s.median()) if mine["adapter"][0] in ASKED and len(period_s) else 0.0,  # type: ignore[arg-type]
+        float(period_s.median()) if mine["adapter"][0] in ASKED and len(period_s) else 0.0,  # pyrefly: ignore[bad-argument-type]
     )
 
 

@@ -78,7 +78,7 @@ def _explained(run: Run, device: str, readings: pl.DataFrame) -> tuple[Run, str,
         and readings[d].null_count() < readings.height // 10
         and readings[d].min() != readings[d].max()
     ]
-    seconds = (readings["ts_utc"].max() - readings["ts_utc"].min()).total_seconds() if readings.height else 0.0  # type: ignore[operator, union-attr]
+    seconds = (readings["ts_utc"].max() - readings["ts_utc"].min()).total_seconds() if readings.height else 0.0  # pyrefly: ignore[missing-attribute, unsupported-operation]
     if not moving or seconds < LEAST_BINS * drivers.BIN_S:
         return run, device, None
     return run, device, drivers.explain(readings.drop_nulls(["power_w", *moving]), drivers=moving)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
 from joulebook import instrument_parts, instruments, schema
@@ -104,11 +106,11 @@ def _nothing_found(context: Context, run: Run) -> list[Finding]:
                 "No source of the study holds a power reading that could be used.",
             )
         ]
-    distances = [
-        min(((s - run.end_utc).total_seconds(), (e - run.start_utc).total_seconds()), key=abs)
+    distances: list[float] = [
+        min((s - run.end_utc).total_seconds(), (e - run.start_utc).total_seconds(), key=math.fabs)
         for s, e in zip(spans["start_utc"], spans["end_utc"], strict=True)
     ]
-    nearest_s = min(distances, key=abs)
+    nearest_s = min(distances, key=math.fabs)
     hours = " If that is about a whole number of hours, a timezone in study.toml is wrong."
     near = " What was read around it speaks of the time beside it."
     return [Finding(

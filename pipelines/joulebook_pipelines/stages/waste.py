@@ -115,7 +115,7 @@ def _about(finding: Finding, run: Run, scope: str) -> Finding:
 
 def _rework(context: Context, run: Run, numbers: Numbers) -> None:
     steps = context.steps(run).select("step", "start_utc", "end_utc").sort("end_utc")
-    if steps.height < 2 or steps["step"].diff().min() > 0:  # type: ignore[operator]
+    if steps.height < 2 or steps["step"].diff().min() > 0:  # pyrefly: ignore[unsupported-operation]
         return
     for scope in boundaries.split(context.scopes(run.run_id)):
         power, _ = shape.seen(context, run, scope)

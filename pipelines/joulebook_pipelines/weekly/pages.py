@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from functools import cache
+from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -24,6 +26,7 @@ def environment() -> Environment:
     )
     made.filters["footmarks"] = footmarks
     made.filters["copyable"] = copyable
+    inlined: MutableMapping[str, Any] = made.globals
     for name, loader, file in (("css", report, "page.css"), ("own_css", own, "weekly.css"), ("js", report, "page.js")):
-        made.globals[name] = Markup(loader.get_source(made, file)[0])
+        inlined[name] = Markup(loader.get_source(made, file)[0])
     return made
