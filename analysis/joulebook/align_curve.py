@@ -153,4 +153,4 @@ def predict(c: Curve, slow: Signal, sensor: Sensor, u: Floats) -> Floats:
         return np.where(c.whole(u - c.period_s, u), c.power(u), np.nan)
     w = sensor.window_s
     f = (c.energy(u) - c.energy(u - w)) / w
-    return np.where(c.whole(u - w, u), f, np.nan)
+    return f if c.gap_s[-1] == 0 else np.where(c.whole(u - w, u), f, np.nan)

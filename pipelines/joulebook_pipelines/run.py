@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -90,10 +91,12 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
+@functools.cache
 def code_digest() -> str:
     """Return a hash of the code of both packages: a result is stale when the code that made it has changed.
 
-    Sizes and times of the files stand for their content: reading them all would take longer than an unchanged run.
+    Sizes and times of the files stand for their content: reading them all would take longer than an unchanged run. Asked
+    once a process, which runs the code that it began with.
     """
     digest = hashlib.sha256()
     for package in ("joulebook", "joulebook_pipelines"):

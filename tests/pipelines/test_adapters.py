@@ -119,10 +119,17 @@ def _is_read(fixture: Fixture, what: bytes = b'{\n"lines"') -> bool:
     return fixture.golden.exists() and what in fixture.golden.read_bytes()
 
 
-@pytest.fixture(params=ALL, ids=str, scope="module")
-def fixture(request: pytest.FixtureRequest) -> Fixture:
-    """Yield each fixture; the tests of one follow each other, so that it is read once."""
-    return request.param
+@pytest.mark.parametrize("fixture", ALL, ids=str)
+def test_a_fixture_is_read_as_kept(fixture: Fixture) -> None:
+    """All that is asked of every fixture, in one: thousands of tests of a millisecond cost more than what they do."""
+    _golden(fixture)
+    if not fixture.says.get("_named"):  # read because study.toml names the adapter
+        _recognised(fixture)
+    outcome = whole(fixture)
+    if outcome is not None:
+        _frames_keep_the_contract(outcome)
+        if fixture.path.suffix not in DOCUMENTS:
+            _lines_are_counted(fixture, outcome)
 
 
 # Golden outputs
@@ -172,16 +179,14 @@ def _as_text(told: dict[str, list[Any] | str | int]) -> str:
     return "{\n" + ",\n".join(out) + "\n}\n"
 
 
-def test_golden(fixture: Fixture) -> None:
+def _golden(fixture: Fixture) -> None:
     told = _told(fixture)
     if UPDATE:
         fixture.golden.write_text(_as_text(told), encoding="utf-8")
     assert told == json.loads(fixture.golden.read_text(encoding="utf-8"))
 
 
-def test_recognised(fixture: Fixture) -> None:
-    if fixture.says.get("_named"):
-        pytest.skip("read because study.toml names the adapter")
+def _recognised(fixture: Fixture) -> None:
     found = recognise.adapter_for(
         text.head(fixture.path, fixture.path.name), columns_given=bool(fixture.options.columns)
     )
@@ -196,10 +201,7 @@ def test_every_adapter_has_a_fixture_that_is_read() -> None:
 # What the frames promise
 
 
-def test_frames_keep_the_contract(fixture: Fixture) -> None:
-    outcome = whole(fixture)
-    if outcome is None:
-        pytest.skip("refused")
+def _frames_keep_the_contract(outcome: Outcome) -> None:
     known = {c.device for p in outcome.parts for c in p.channels}
     scopes = {c.scope for p in outcome.parts for c in p.channels}
     assert scopes <= {*schema.SCOPES, ""}
@@ -225,10 +227,7 @@ def test_frames_keep_the_contract(fixture: Fixture) -> None:
             schema.conform(frame, table)
 
 
-def test_lines_are_counted(fixture: Fixture) -> None:
-    outcome = whole(fixture)
-    if outcome is None or fixture.path.suffix in DOCUMENTS:
-        pytest.skip("refused, or a document")
+def _lines_are_counted(fixture: Fixture, outcome: Outcome) -> None:
     lines = _lines(fixture.path)
     assert sum(p.lines for p in outcome.parts) == len(lines)
     if outcome.readings.height:

@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _attempt(adapter: str, path: Path, options: Options) -> list[Part] | None:
     """Read a file; ``None`` where it is refused by name. Everything else is a failure."""
-    began, said = time.monotonic(), ""
+    began, said = time.process_time(), ""
     parts: list[Part] | None
     try:
         parts = _read(adapter, path, options, path.name)
@@ -191,9 +192,8 @@ def _attempt(adapter: str, path: Path, options: Options) -> list[Part] | None:
 
 @pytest.mark.usefixtures("small_limits")
 @pytest.mark.parametrize("adapter", NAMES)
-@pytest.mark.parametrize("filler", [b"1,", b'{"a":'], ids=["cells", "braces"])
-def test_a_line_without_end(adapter: str, filler: bytes, tmp_path: Path) -> None:
-    for path in _inputs(adapter)[:1]:
+def test_a_line_without_end(adapter: str, tmp_path: Path) -> None:
+    for path, filler in product(_inputs(adapter)[:1], (b"1,", b'{"a":')):
         target = tmp_path / path.name
         target.write_bytes(path.read_bytes() + b"\n" + filler * ((3 << 16) // len(filler)))
         _attempt(adapter, target, _options(path))
@@ -208,17 +208,19 @@ def _claimants_of_commas() -> set[str]:
     return {c.name for c in recognise.claims(text.Head("deep.txt", COMMAS.decode(), "utf-8", complete=True))}
 
 
+DEEP = {
+    "lists": b"[" * 30_000, "objects": b'{"a":' * 30_000, "events": b'{"traceEvents":[' + b"[" * 30_000,
+    "elements": b"<a>" * 20_000, "commas": COMMAS, "quotes": b'"' * 5_000,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("adapter", NAMES)
-@pytest.mark.parametrize(
-    "raw",
-    [b"[" * 30_000, b'{"a":' * 30_000, b'{"traceEvents":[' + b"[" * 30_000, b"<a>" * 20_000, COMMAS, b'"' * 5_000],
-    ids=["lists", "objects", "events", "elements", "commas", "quotes"],
-)  # fmt: skip
-def test_deep_and_empty_structures(adapter: str, raw: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "deep.txt"
-    path.write_bytes(raw)
+def test_deep_and_empty_structures(adapter: str, tmp_path: Path) -> None:
     assert adapter not in _claimants_of_commas()
-    _attempt(adapter, path, Options(timezone="UTC"))
+    for kind, raw in DEEP.items():
+        path = tmp_path / f"{kind}.txt"
+        path.write_bytes(raw)
+        _attempt(adapter, path, Options(timezone="UTC"))
 
 
 LAUGHS = (
@@ -233,18 +235,14 @@ OUTSIDE = (
 
 
 @pytest.mark.parametrize("adapter", NAMES)
-@pytest.mark.parametrize("raw", [LAUGHS, OUTSIDE], ids=["billion-laughs", "outside-entity"])
-def test_entities_of_xml_are_never_expanded(adapter: str, raw: bytes, tmp_path: Path) -> None:
+def test_entities_of_xml_are_never_expanded(adapter: str, tmp_path: Path) -> None:
     path = tmp_path / "laughs.xml"
-    path.write_bytes(raw)
-    parts = _attempt(adapter, path, Options(timezone="UTC"))
-    told = (
-        ""
-        if parts is None
-        else "".join(str(f.to_dicts()) for p in parts for f in (p.readings, p.runs) if f is not None)
-    )
-    assert "hahahaha" not in told
-    assert Path("/etc/hostname").read_text().strip() not in told or not told
+    for raw in (LAUGHS, OUTSIDE):
+        path.write_bytes(raw)
+        parts = _attempt(adapter, path, Options(timezone="UTC")) or []
+        told = "".join(str(f.to_dicts()) for p in parts for f in (p.readings, p.runs) if f is not None)
+        assert "hahahaha" not in told
+        assert Path("/etc/hostname").read_text().strip() not in told or not told
 
 
 def test_a_bomb_is_refused_before_it_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
