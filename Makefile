@@ -15,6 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 $(READY): constraints.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m compileall -q analysis pipelines
 	$(BIN)/python -m joulebook_pipelines.loops
 	touch $@
 

@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pytest
 from hypothesis import settings
 
-from joulebook_pipelines import Store, open_store
+from joulebook_pipelines import Store, open_store, stages
 
 mpl.use("agg")
 
@@ -34,6 +34,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """Yield an empty store, open for writing."""
     with open_store(tmp_path / "study.duckdb", read_only=False) as opened:
         yield opened
+
+
+@pytest.fixture
+def energy_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an analysis end at the energies: for tests in which what follows has nothing to say."""
+    names = ("runs", "clocks", "instruments", "energy")
+    monkeypatch.setattr(stages, "STAGES", tuple(s for s in stages.STAGES if s.name in names))
 
 
 @pytest.fixture

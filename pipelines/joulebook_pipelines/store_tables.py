@@ -49,7 +49,7 @@ create or replace view aligned_runs as
 READING_ROWS = "reading_rows"
 """Where readings are kept; `readings` is a view of it."""
 
-STORED_COLUMNS = f"select column_name from duckdb_columns() where table_name = '{READING_ROWS}'"
+STORED_COLUMNS = f"select name as column_name from pragma_table_info('{READING_ROWS}')"
 """The question for the columns of readings that occur in a study."""
 
 READING_CHANNELS = "reading_channels"

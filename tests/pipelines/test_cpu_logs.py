@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from joulebook_pipelines import config, open_store, run, stages
+from joulebook_pipelines import config, open_store, run
 from joulebook_pipelines.logs import mllog, rapl, rows
 from joulebook_pipelines.logs.contract import Block
 
@@ -16,11 +16,7 @@ T_MS = 1_775_570_400_000
 """2026-04-07 14:00:00 UTC."""
 
 
-@pytest.fixture(autouse=True)
-def _energy_only(monkeypatch):
-    """Run the stages up to the energies: what follows is tested elsewhere."""
-    names = ("runs", "clocks", "instruments", "energy")
-    monkeypatch.setattr(stages, "STAGES", tuple(s for s in stages.STAGES if s.name in names))
+pytestmark = pytest.mark.usefixtures("energy_stages")
 
 
 def analysed(tmp_path: Path, study: str, **files: str) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -19,11 +19,7 @@ Rows = list[tuple[float, float]]
 Outcome = tuple[dict[str, object], set[str], int]
 
 
-@pytest.fixture(autouse=True)
-def _energy_only(monkeypatch):
-    """Run the stages up to energy: the others have nothing to say here."""
-    names = ("runs", "clocks", "instruments", "energy")
-    monkeypatch.setattr("joulebook_pipelines.stages.STAGES", tuple(s for s in run.stages.STAGES if s.name in names))
+pytestmark = pytest.mark.usefixtures("energy_stages")
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from joulebook_pipelines import config, run
 from joulebook_pipelines.store import open_store
 
 START = datetime(2026, 3, 3, 9, 0, 0)
+
+pytestmark = pytest.mark.usefixtures("energy_stages")
 EPOCH_S = 1_772_528_400
 EVERY_S = 5
 POWERS = [100.0, 140.0, 140.0, 220.0, 180.0, 100.0]

@@ -11,6 +11,8 @@ from joulebook_pipelines.store import open_store
 
 START = datetime(2026, 3, 3, 9, 0, 0)
 
+pytestmark = pytest.mark.usefixtures("energy_stages")
+
 
 def _csv(seconds, watts=300.25, cards=1, step_s=1):
     rows = "".join(
