@@ -145,7 +145,7 @@ def _write(part: Part, source_id: int, store: Store) -> int:
     """Append a part to the store and return its number of rejects."""
     own = pl.lit(source_id, dtype=pl.Int32).alias("source_id")
     if part.readings is not None:
-        store.insert("readings", part.readings.with_columns(own))
+        store.append(part.readings.with_columns(own), part.devices)
     for name, frame in (("logged_runs", part.runs), ("steps", part.steps), ("phases", part.phases)):
         if frame is not None:
             store.insert(name, frame.with_columns(own))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,6 +31,7 @@ from joulebook_pipelines.store_tables import (
     lay_out,
     make_room,
 )
+from joulebook_pipelines.store_threads import WritingThreads
 
 SOURCE_TABLES = ("rejects", "channels", "logged_runs", "steps", "phases", "sources")
 
@@ -81,6 +82,7 @@ class Store(Questions):
         self._answers = Answers()
         self._channel_keys = ChannelKeys(self._con)
         self._kept_readings = KeptReadings()
+        self._threads = WritingThreads(self._con)
         begin(self._con)
         if not read_only and not complete:
             create(self._con)
@@ -114,15 +116,14 @@ class Store(Questions):
             raise
         self._con.commit()
 
-    @contextmanager
-    def appending(self) -> Generator[None]:
-        """Write row after row, by one thread: several each begin row groups of their own, at twice the cost and size."""
-        threads = self.once("select current_setting('threads') as n")["n"][0]
-        self._con.execute("set threads = 1")
-        try:
-            yield
-        finally:
-            self._con.execute(f"set threads = {threads}")
+    def appending(self) -> AbstractContextManager[None]:
+        """Return a context in which row after row is written, with :meth:`append`."""
+        return self._threads.few()
+
+    def append(self, readings: pl.DataFrame, devices: int = 0) -> None:
+        """Append a block of readings; ``devices`` as :class:`Part` has it."""
+        self._threads.fit(readings.height, devices)
+        self.insert("readings", readings)
 
     def _write(self, table: str, query: str, params: Sequence[object] | None = None) -> None:
         self._answers.written(table)

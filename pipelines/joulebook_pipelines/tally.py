@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 import polars as pl
 
@@ -49,7 +50,7 @@ class Tally:
     _last_of: dict[str, int] = field(default_factory=dict)
     _first_of: dict[str, int] = field(default_factory=dict)
     _count_of: dict[str, int] = field(default_factory=dict)
-    _steps: list[pl.DataFrame] = field(default_factory=list)
+    _steps: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
 
     def add(self, readings: pl.DataFrame, devices: int = 0) -> None:
         """Count a block of readings, in file order.
@@ -68,8 +69,16 @@ class Tally:
         self._add_stamps(readings.head(lines))
         own = [_spoken(readings.slice(at, lines)) for at in range(0, readings.height, lines)] if devices else []
         each = ((p["device"][0], p["ts_utc"]) for p in own if p.height) if devices else _by_device(_spoken(readings))
+        known: dict[int | None, _Moves] = {}
         for device, stamps in each:
-            self._add_device(device, stamps.to_physical().cast(pl.Int64))
+            previous = self._last_of.get(device)
+            # devices that stand one after another, each in all lines, have the same stamps: they are counted once
+            moves = known.get(previous) if devices and len(stamps) == lines else None
+            stamps_us = stamps.to_physical().cast(pl.Int64)
+            moves = _moves(stamps_us, previous) if moves is None else moves
+            if len(stamps) == lines:
+                known[previous] = moves
+            self._add_device(device, stamps_us, moves)
 
     def _add_stamps(self, readings: pl.DataFrame) -> None:
         """Note the reach and the order of the stamps of some lines."""
@@ -85,23 +94,19 @@ class Tally:
         self.first = first if self.first is None else min(self.first, first)
         self.last = self.latest
 
-    def _add_device(self, device: str, stamps_us: pl.Series) -> None:
-        previous = self._last_of.get(device)
-        steps = stamps_us.diff().drop_nulls()
-        if previous is not None:
-            steps = pl.concat([pl.Series(steps.name, [int(stamps_us[0]) - previous], dtype=pl.Int64), steps])
-        self.equal_stamps += int((steps == 0).sum())
+    def _add_device(self, device: str, stamps_us: pl.Series, moves: _Moves) -> None:
+        self.equal_stamps += moves.equal
         self._first_of.setdefault(device, int(stamps_us[0]))
         self._last_of[device] = int(stamps_us[-1])
         self._count_of[device] = self._count_of.get(device, 0) + len(stamps_us)
-        milliseconds = (steps // 1000).rename("step_ms").value_counts()
-        self._steps.append(milliseconds.with_columns(device=pl.lit(device)))
+        self._steps.setdefault(device, []).append(moves.steps)
 
     def steps(self) -> pl.DataFrame:
         """Return ``device, step_ms, count`` for a source whose lines are in order of time."""
         if not self._steps:
             return pl.DataFrame(schema={"device": pl.String, "step_ms": pl.Int64, "count": pl.Int64})
-        return pl.concat(self._steps).group_by("device", "step_ms").agg(pl.col("count").sum().cast(pl.Int64))
+        counts = pl.concat([pl.concat(own).with_columns(device=pl.lit(device)) for device, own in self._steps.items()])
+        return counts.group_by("device", "step_ms").agg(pl.col("count").sum().cast(pl.Int64))
 
     def crowded(self) -> bool:
         """Return whether lines are in order and about as fast as their stamps are printed, so that two may share one.
@@ -122,6 +127,20 @@ class Tally:
             [(d, self._count_of[d], self._first_of[d], self._last_of[d]) for d in self._count_of],
             schema={"device": pl.String, "n": pl.Int64, "first_us": pl.Int64, "last_us": pl.Int64}, orient="row",
         )  # fmt: skip
+
+
+class _Moves(NamedTuple):
+    """How often stamps move on by how much, ``step_ms, count``, and how many are as the one before."""
+
+    steps: pl.DataFrame
+    equal: int
+
+
+def _moves(stamps_us: pl.Series, previous: int | None) -> _Moves:
+    steps = stamps_us.diff().drop_nulls()
+    if previous is not None:
+        steps = pl.concat([pl.Series(steps.name, [int(stamps_us[0]) - previous], dtype=pl.Int64), steps])
+    return _Moves((steps // 1000).rename("step_ms").value_counts(), int((steps == 0).sum()))
 
 
 def _spoken(readings: pl.DataFrame) -> pl.DataFrame:

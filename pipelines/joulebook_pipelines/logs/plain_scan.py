@@ -21,7 +21,9 @@ LONGEST_WORD = 64
 _SPACE, _QUOTE, _MINUS, _POINT, _ZERO, _NEWLINE, _Z = 32, 34, 45, 46, 48, 10, 90
 _EXACT = 2**53
 _TENS = 10.0 ** np.arange(23)
+_WHOLE_TENS = 10 ** np.arange(13)
 _LENGTH_OF_STAMP = 19
+_NO_MINUTE = -(2**62)
 _DAYS_OF_MONTH = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 _DAYS_BEFORE_1970 = 719_468  # from 0000-03-01, where the count of days begins
 
@@ -34,7 +36,7 @@ def _byte(data: np.ndarray, at: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _skip_spaces(data: np.ndarray, at: int) -> int:
-    while at < len(data) and _byte(data, at) == _SPACE:
+    while _byte(data, at) == _SPACE:  # the line end that stands last stops it
         at += 1
     return at
 
@@ -42,24 +44,31 @@ def _skip_spaces(data: np.ndarray, at: int) -> int:
 @njit(nogil=True, cache=True)
 def _number(data: np.ndarray, at: int) -> tuple[int, float]:
     """Return the place behind a decimal number and its value; -1 where there is none that is surely exact."""
-    negative = at < len(data) and _byte(data, at) == _MINUS
+    negative = _byte(data, at) == _MINUS
     at += negative
-    digits, behind, mantissa = 0, -1, 0
-    while at < len(data):
-        digit = _byte(data, at) - _ZERO
-        if digit == _POINT - _ZERO and behind < 0:
-            behind = 0
-        elif digit < 0 or digit > 9:
-            break
-        else:
-            mantissa = mantissa * 10 + digit
-            digits += 1
-            behind += behind >= 0
-        at += 1
+    behind, mantissa = at, 0
+    at, mantissa = _more_digits(data, at, mantissa)
+    digits, decimals = at - behind, 0
+    if _byte(data, at) == _POINT:
+        behind = at + 1
+        at, mantissa = _more_digits(data, behind, mantissa)
+        decimals = at - behind
+        digits += decimals
     if digits == 0 or digits > 18 or mantissa > _EXACT:
         return -1, 0.0
-    value = mantissa / _TENS[behind] if behind > 0 else np.float64(mantissa)
+    value = mantissa / _TENS[decimals] if decimals else np.float64(mantissa)
     return at, -value if negative else value
+
+
+@njit(nogil=True, cache=True)
+def _more_digits(data: np.ndarray, at: int, mantissa: int) -> tuple[int, int]:
+    """Return the place behind digits, and what they make of the number before them; what is no digit stops it."""
+    while True:
+        digit = _byte(data, at) - _ZERO
+        if digit < 0 or digit > 9:
+            return at, mantissa
+        mantissa = mantissa * 10 + digit
+        at += 1
 
 
 @njit(nogil=True, cache=True)
@@ -89,34 +98,51 @@ def _day(year: int, month: int, day: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _stamp(data: np.ndarray, at: int, places: np.ndarray, between: np.ndarray, aware: bool) -> tuple[int, int]:
-    """Return the place behind a stamp of 19 characters and digits of a second, and its microseconds since 1970."""
-    if at + _LENGTH_OF_STAMP >= len(data):
-        return -1, 0
+def _minute(data: np.ndarray, at: int, places: np.ndarray, between: np.ndarray) -> int:
+    """Return the minutes since 1970 of a stamp of 19 characters, or something far below 0."""
     for i in range(_LENGTH_OF_STAMP):
         if between[i] and _byte(data, at + i) != between[i]:
-            return -1, 0
-    hour, minute, second = (
-        _digits(data, at + places[3], 2),
-        _digits(data, at + places[4], 2),
-        _digits(data, at + places[5], 2),
-    )
+            return _NO_MINUTE
+    hour, minute = _digits(data, at + places[3], 2), _digits(data, at + places[4], 2)
     days = _day(_digits(data, at + places[0], 4), _digits(data, at + places[1], 2), _digits(data, at + places[2], 2))
-    if days < -1_000_000 or min(hour, minute, second) < 0 or hour > 23 or minute > 59 or second > 59:
+    known = days > -1_000_000 and 0 <= hour <= 23 and 0 <= minute <= 59
+    return (days * 24 + hour) * 60 + minute if known else _NO_MINUTE
+
+
+@njit(nogil=True, cache=True)
+def _same_minute(data: np.ndarray, at: int, before: int) -> bool:
+    """Tell whether all but the second of a stamp, which comes last, is as in one before: so are nearly all stamps of a poller.
+
+    All bytes are compared without a question after each, which machines do at once.
+    """
+    other = np.uint8(0)
+    for i in range(_LENGTH_OF_STAMP - 2):
+        other |= data[np.uint64(at + i)] ^ data[np.uint64(before + i)]
+    return other == 0
+
+
+@njit(nogil=True, cache=True)
+def _stamp(data: np.ndarray, at: int, minute: int, second_at: int, aware: bool) -> tuple[int, int]:
+    """Return the place behind a stamp of 19 characters, whose minute is known, and digits of a second; and its microseconds."""
+    second = _digits(data, at + second_at, 2)
+    if minute == _NO_MINUTE or second < 0 or second > 59:
         return -1, 0
     at += _LENGTH_OF_STAMP
-    fraction, weight = 0, 100_000
+    fraction = 0
     if _byte(data, at) == _POINT:
-        at += 1
-        while at < len(data) and _ZERO <= _byte(data, at) <= _ZERO + 9:
-            fraction += (_byte(data, at) - _ZERO) * weight
-            weight //= 10
-            at += 1
+        begin = at + 1
+        at, fraction = _more_digits(data, begin, 0)
+        if at - begin > 18:
+            return -1, 0
+        # what is finer than a microsecond is cut off
+        fraction = (
+            fraction * _WHOLE_TENS[6 - (at - begin)] if at - begin <= 6 else fraction // _WHOLE_TENS[at - begin - 6]
+        )
     if aware:
         if at >= len(data) or _byte(data, at) != _Z:
             return -1, 0
         at += 1
-    return at, (((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000 + fraction
+    return at, (minute * 60 + second) * 1_000_000 + fraction
 
 
 @njit(nogil=True, cache=True)
@@ -220,6 +246,7 @@ def rows(  # noqa: C901 (a call for each word takes a third longer)
     ends = np.zeros(256, dtype=np.uint8)
     for byte in (separator, _NEWLINE, _QUOTE, 0):
         ends[byte] = 1
+    before, minute = -1, _NO_MINUTE
     while at < len(data):
         begin, number, word = at, 0, 0
         for cell in range(len(kinds)):
@@ -232,7 +259,13 @@ def rows(  # noqa: C901 (a call for each word takes a third longer)
                 if at >= 0 and _byte(data, at) != end:
                     at = _behind_text(data, _skip_spaces(data, at), texts, cell, text_lengths[cell])
             elif kind == STAMP:
-                at, stamps[row] = _stamp(data, at, places, between, aware)
+                if at + _LENGTH_OF_STAMP >= len(data):
+                    return row, begin
+                if before < 0 or not _same_minute(data, at, before):
+                    minute = _minute(data, at, places, between)
+                    # where the second does not stand last, each is read whole
+                    before = at if minute != _NO_MINUTE and places[5] == _LENGTH_OF_STAMP - 2 else -1
+                at, stamps[row] = _stamp(data, at, minute, places[5], aware)
             elif kind == LABEL:
                 first, at = at, _behind_text(data, at, texts, cell, text_lengths[cell])
                 at = at if at > first else -1

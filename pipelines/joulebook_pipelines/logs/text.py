@@ -8,6 +8,7 @@ terminal are no part of the text.
 from __future__ import annotations
 
 import codecs
+import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -229,16 +230,26 @@ def _apart(block: Block) -> tuple[Block, ...]:
     return first, Block(block.first_line + first.count, last, terminated=False)
 
 
+def _lines(file: IO[bytes], size: int, left: int) -> bytes:
+    """Read about ``size`` bytes, on to the end of a line: the rest of one would be copied in front of the next piece."""
+    if isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO) and file.seekable():
+        # Where that end lies is looked up first, for the piece to be read in one: to add to it copies all of it.
+        begin = file.tell()
+        file.seek(begin + size)
+        size += len(file.readline(LONGEST_LINE))
+        file.seek(begin)
+        return file.read(min(size, left))
+    raw = file.read(min(size, left))
+    return raw if not raw or raw.endswith(b"\n") else raw + file.readline(min(LONGEST_LINE, left - len(raw)))
+
+
 def _utf8_pieces(file: IO[bytes], encoding: str, size: int, bytes_: int | None = None) -> Iterator[bytes]:
     r"""Yield UTF-8 with ``\n`` line ends and without a byte-order mark, in pieces that may end inside a line."""
     left = bytes_ if bytes_ is not None else 1 << 62
     decoder = None if encoding == "utf-8" else codecs.getincrementaldecoder(encoding)(errors="replace")
     first, carry = True, b""
     while True:
-        raw = file.read(min(size, left))
-        if decoder is None and raw and not raw.endswith(b"\n"):
-            # Reading on to the line end saves copying the rest of every block in front of the next one.
-            raw += file.readline(min(LONGEST_LINE, left - len(raw)))
+        raw = _lines(file, size, left) if decoder is None else file.read(min(size, left))
         left -= len(raw)
         raw = encodings.unmixed(raw, encoding)
         piece = raw if decoder is None else decoder.decode(raw, final=not raw).encode()
