@@ -85,8 +85,7 @@ def test_a_report_over_two_blocks_is_one_report(tmp_path, monkeypatch):
     )
     content = "".join(report.format(i=i) for i in range(8))
     whole, _ = _read(tmp_path, "q.txt", content, "nvidia-smi-q")
-    blocks = text.blocks
-    monkeypatch.setattr("joulebook_pipelines.logs.contract.blocks", lambda path, head, **_: blocks(path, head, 150))
+    monkeypatch.setattr(text, "BLOCK_BYTES", 150)
     pieces, _ = _read(tmp_path, "q.txt", content, "nvidia-smi-q")
     assert whole.height == 8
     assert pieces.equals(whole)

@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import terminal
+from joulebook_pipelines.logs import terminal, text
 from joulebook_pipelines.logs.ahead import ahead
 from joulebook_pipelines.logs.block import Block
-from joulebook_pipelines.logs.text import Head, LogRefusedError, blocks, pieces
+from joulebook_pipelines.logs.text import Head, LogRefusedError, pieces
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,12 @@ class Log:
         """Name of the file in messages: relative to study.toml."""
         return self.head.name
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield the whole file in blocks of lines; the next one is read and counted while one is used."""
-        whole = blocks(self.path, self.head, from_byte=self.from_byte, from_line=self.from_line, to_byte=self.to_byte)
+    def blocks(self, times: int = 1) -> Iterator[Block]:
+        """Yield the whole file in blocks of lines, so many times the usual size; the next one is read while one is used."""
+        size = times * text.BLOCK_BYTES
+        whole = text.blocks(
+            self.path, self.head, size, from_byte=self.from_byte, from_line=self.from_line, to_byte=self.to_byte
+        )
         return ahead(map(self._counted, whole))
 
     def _counted(self, block: Block) -> Block:

@@ -213,7 +213,7 @@ def _word(
 
 
 @njit(nogil=True, cache=True)
-def rows(  # noqa: C901 (a call for each word takes a third longer)
+def rows(  # noqa: C901, PLR0912 (a call for each word takes a third longer)
     data: np.ndarray, at: int, row: int, separator: int, kinds: np.ndarray, texts: np.ndarray, text_lengths: np.ndarray,
     places: np.ndarray, between: np.ndarray, aware: bool, known: np.ndarray, word_lengths: np.ndarray, states: np.ndarray,
     stamps: np.ndarray, numbers: np.ndarray, words: np.ndarray,

@@ -12,6 +12,9 @@ from joulebook_pipelines.logs import cells, damage, local_time, plain, plain_sca
 from joulebook_pipelines.logs.contract import Block, Channel, Log, Part
 from joulebook_pipelines.logs.table import Field
 
+LARGER = 2
+"""Times the usual size of a block, for several devices: more whole row groups each, which two threads write side by side."""
+
 Naive = Callable[[pl.Expr], pl.Expr]
 """Turns the text of stamps into naive datetimes."""
 
@@ -119,7 +122,9 @@ class Reader:
     def parts(self) -> Iterator[Part]:
         """Yield the channels, then what each block says."""
         yield Part(lines=self._sheet.first_row - 1, channels=tuple(g.channel for g in self._sheet.groups))
-        for block in rows.below(self._log.blocks(), self._sheet.first_row - 1):
+        for block in rows.below(
+            self._log.blocks(LARGER if len(self._sheet.groups) > 1 else 1), self._sheet.first_row - 1
+        ):
             for piece in self._scanner.read(block) if self._scanner else (block,):
                 if isinstance(piece, Block):
                     yield self._careful(piece)
