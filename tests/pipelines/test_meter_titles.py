@@ -2,7 +2,7 @@
 
 import pytest
 
-from joulebook_pipelines.logs import meter_titles
+from joulebook_pipelines.logs import meter_columns, meter_titles
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,28 @@ def test_brackets_may_say_what_a_column_is_about(title, place, total):
 )
 def test_units_in_brackets_stay_units(title, unit):
     assert meter_titles.meaning(title).unit == unit
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["powerProduction (W)", "Returned energy Wh", "Exported energy (kWh)", "fund_act_energy", "a_total_act_ret_energy"],
+)
+def test_what_is_given_back_or_inside_of_another_is_no_reading(title):
+    assert meter_titles.meaning(title).quantity == ""
+
+
+def test_a_count_of_epochs_is_no_time():
+    assert meter_titles.meaning("EPOCH_COUNT").role == ""
+
+
+def test_signals_of_geopm_are_in_si_units_of_the_machine():
+    found = meter_columns.meanings(["TIME", "EPOCH_COUNT", "CPU_ENERGY", "BOARD_POWER", "GPU_POWER-gpu-1"])
+    assert [(m.role, m.unit, m.place) for m in found[2:]] == [
+        ("quantity", "J", "cpu"), ("quantity", "W", "node"), ("quantity", "W", "gpu gpu 1")
+    ]  # fmt: skip
+
+
+def test_the_load_of_a_jetson_is_no_power():
+    found = meter_columns.meanings(["time", "jetson_clocks", "GPU1", "power cur", "power avg"])
+    assert [m.unit for m in found] == ["", "", "", "mW", "mW"]
+    assert found[3].place == found[4].place == ""

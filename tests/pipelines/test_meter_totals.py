@@ -67,3 +67,28 @@ def test_what_passes_the_input_is_the_whole(store: Store, tmp_path: Path, whole:
     told, _ = scopes(store, tmp_path, [whole, "VDD_CPU_GPU_CV mW", "VDD_SOC mW"], [more, A, B])
     assert sorted(told.values()) == ["node", "part", "part"]
     assert told[{"VDD_IN mW": "vdd", "Input Power (mW)": "input"}[whole]] == "node"
+
+
+def test_what_an_inlet_feeds_is_part_of_it(store: Store, tmp_path: Path) -> None:
+    more = [s + 90.0 for s in SUM]  # other outlets are not in the table
+    titles = ["Inlet I1 Active Power (W)", "Outlet 1 Active Power (W)", "Outlet 2 Active Power (W)"]
+    told, _ = scopes(store, tmp_path, titles, [more, A, B])
+    assert told == {"inlet:1": "node", "outlet:1": "part", "outlet:2": "part"}
+
+
+def test_circuits_lie_behind_the_legs_of_the_mains(store: Store, tmp_path: Path) -> None:
+    told, _ = scopes(
+        store, tmp_path, ["Lab-Mains_A (Watts)", "Lab-Mains_B (Watts)", "Lab-Rack (Watts)"], [SUM, SUM[::-1], A]
+    )
+    assert told == {"lab-mains-a": "node", "lab-mains-b": "node", "lab-rack": "part"}
+
+
+def test_outlets_alone_are_what_study_toml_says(store: Store, tmp_path: Path) -> None:
+    told, _ = scopes(store, tmp_path, ["Outlet 1 Active Power (W)", "Outlet 2 Active Power (W)"], [A, B])
+    assert set(told.values()) == {"node"}
+
+
+def test_two_cards_that_say_the_same_are_two(store: Store, tmp_path: Path) -> None:
+    told, codes = scopes(store, tmp_path, ["gpu_0_power_w", "gpu_1_power_w"], [A, A])
+    assert told == {"gpu:0": "board", "gpu:1": "board"}
+    assert "column-is-total" not in codes

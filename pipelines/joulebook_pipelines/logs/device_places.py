@@ -17,9 +17,10 @@ MAIN_DEVICE = {
 """What a file about one thing is about, by its scope; a meter of which nothing is known is ``meter``."""
 
 _PLACES = (
-    (r"(?:system )?gpu ?(\d+)$", "gpu:{}", "board"), (r"gpu$|(?:gpu )?board$", "gpu:0", "board"),
+    (r"(?:system )?gpu(?: process)? ?(\d+)$", "gpu:{}", "board"), (r"gpu$|(?:gpu )?board$", "gpu:0", "board"),
+    (r"gpu (?:gpu|board accelerator) ?(\d+)$", "gpu:{}", "board"),
     (r"(?:cpu )?socket ?(\d+)$", "cpu:{}", "package"), (r"gpu socket ?(\d+)$", "gpu:socket-{}", "board"),
-    (r"(?:cpu )?(?:package|pkg) ?(\d+)$", "cpu:{}", "package"), (r"(?:package|pkg)$", "cpu:0", "package"),
+    (r"(?:cpu )?(?:package|pkg) ?(\d+)$", "cpu:{}", "package"), (r"(?:package|pkg|pck)$", "cpu:0", "package"),
     (r"(?:cpu |ia )?(cores?|uncore|pp0|pp1|ane|igpu)$", "{}", "part"), (r"cpu core ?(\d+)$", "core:{}", "part"),
     (r"cor$", "cores", "part"), (r"ia ?(\d+)$", "cores:{}", "part"),
     (r"(?:gt cores?|gt|gfx|cpu graphics|graphics cores?)$", "igpu", "part"), (r"(?:cpu )?system agent$", "uncore", "part"),
@@ -29,12 +30,12 @@ _PLACES = (
     (r"psu ?(\d+) (?:output|out|dc)$", "psu:{}", "dc"), (r"(?:psu|supply) (?:output|out|dc)$", "psu:0", "dc"),
     (r"(?:output|out) (?:psu|supply)$", "psu:0", "dc"), (r"dc(?: output| out)?$", "psu:0", "dc"),
     (r"psu ?(\d+)(?: input| in| ac)?$", "psu:{}", ""),
-    (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:node|server|system|sys|host|machine)$", "node", "node"),
+    (r"(?:wall|mains|plug|steckdose|netz)$", "wall", "node"), (r"(?:dc )?(?:node|server|system|sys|host|machine)$", "node", "node"),
     (r"rack$", "rack", "rack"), (r"(?:facility|building|site)$", "facility", "facility"),
     (r"(?:l|phase) ?([1-6])$", "phase:{}", ""), (r"(?:phase )?([abc])$", "phase:{}", ""),
     (r"(gpu (?:chip|only|core)|mvddc?|mvddci|nvvdd|fbvdd|pcie slot|pcie 12v|src|\d+ pin(?: \d+)?|12vhpwr)$", "{}", "part"),
-    (r"fan ?(\d+)$", "fan:{}", "part"), (r"inlet$", "inlet", "part"),
-    (r"outlet$", "outlet", "part"), (r"outlet ?(\d+)$", "outlet:{}", "part"),
+    (r"fan ?(\d+)$", "fan:{}", "part"), (r"inlet$", "inlet", ""), (r"inlet (?:element )?(\d+)$", "inlet:{}", ""),
+    (r"outlet$", "outlet", ""), (r"outlet ?(\d+)$", "outlet:{}", ""),
 )  # fmt: skip
 BY_HEADER = {"board", "package", "dram", "dc", "part"}
 """Scopes that a title says so plainly that the scope of the whole file does not change them."""

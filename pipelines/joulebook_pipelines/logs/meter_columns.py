@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joulebook_pipelines.logs import cells, device_places, meter_series, meter_titles
+from joulebook_pipelines.logs import calendar_columns, cells, device_places, meter_makers, meter_series, meter_titles
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_titles import Meaning
@@ -18,8 +19,6 @@ _OF_ROWS = frozenset({"", "gpu"})
 _ENERGETIC = frozenset({"power_w", *ENERGIES})
 _HOSTS = {"host", "hostname", "server", "machine", "node", "nodename", "node_name"}
 _USAGE = {"usage", "consumption", "verbrauch", "amount", "consumo", "consommation"}
-_NVIDIA = {"power.draw", "power.draw [w]", "power.draw.instant [w]", "power.draw.average [w]", "power.draw.instant"}
-_NVIDIA_CARDS = ("index", "gpu_bus_id", "pci.bus_id", "uuid", "gpu_uuid")
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,9 @@ class Layout:
     Parameters
     ----------
     time
-        One column, or date and time of day.
+        One column, or date and time of day, or year, month, day, hour and what is finer.
+    millis
+        Column of the milliseconds that belong behind a time of day.
     end
         Column with the end of the span, where the table has start and end.
     label
@@ -71,6 +72,7 @@ class Layout:
 
     time: tuple[str, ...]
     groups: tuple[Group, ...] = ()
+    millis: str | None = None
     end: str | None = None
     label: str | None = None
     relative: bool = False
@@ -104,11 +106,6 @@ def knows(titles: Sequence[str]) -> bool:
     return measured or {"value", "unit"} <= roles
 
 
-_TAPO = frozenset({"current_power", "today_energy", "month_energy"})
-_TAPO_UNITS = {"power_w": "mW", "energy_j": "Wh"}
-"""What TP-Link's plugs answer, and in which units: they do not say so."""
-
-
 def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
     """Return what each title says, and what only the titles beside it tell: a bare start is one beside an end.
 
@@ -136,19 +133,7 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
     bounds = {"start": bare.index("start"), "end": bare.index("end")} if {"start", "end"} <= set(bare) else {}
     for role, at in bounds.items():
         found[at] = Meaning(role)
-    if "jetson_clocks" in bare:
-        # jtop counts milliwatts and does not say so; its bare GPU is a load.
-        found = [replace(m, unit="mW") if m.quantity == "power_w" and not m.unit else m for m in found]
-        found = [Meaning() if m.role == "device" else m for m in found]
-    if set(bare) >= _TAPO:
-        found = [
-            replace(m, unit=_TAPO_UNITS[m.quantity]) if not m.unit and m.quantity in _TAPO_UNITS else m for m in found
-        ]
-    if _NVIDIA & set(bare) and not any(m.role == "device" for m in found):
-        # In NVIDIA's query the index is the card; anywhere else it numbers the rows.
-        for at in [bare.index(t) for t in _NVIDIA_CARDS if t in bare][:1]:
-            found[at] = Meaning("device", place="gpu")
-    return found
+    return meter_makers.told(bare, found)
 
 
 def from_titles(dialect: Dialect, options: Options, name: str) -> Layout:
@@ -190,6 +175,11 @@ def _time_of(dialect: Dialect, found: list[Meaning]) -> Layout:
     for i, m in enumerate(found):
         places.setdefault(m.role, i)
     names = dialect.names
+    calendar = calendar_columns.of_titles(dialect.titles)
+    if calendar and all(i in calendar for r, i in places.items() if r in {"time", "start", "date", "clock"}):
+        return Layout(tuple(names[i] for i in calendar))
+    if "time" in places:  # a day or an hour beside a whole stamp repeats a part of it
+        places = {r: i for r, i in places.items() if not calendar_columns.is_part(dialect.titles[i])}
 
     def zone(i: int) -> str:
         return meter_titles.zone_of(dialect.titles[i])
@@ -200,7 +190,9 @@ def _time_of(dialect: Dialect, found: list[Meaning]) -> Layout:
         end = names[places["end"]] if "end" in places else None
         return Layout((names[places["start"]],), end=end, label="start", zone=zone(places["start"]))
     if "date" in places and "clock" in places:
-        return Layout((names[places["date"]], names[places["clock"]]), zone=zone(places["clock"]))
+        at = calendar_columns.millis(dialect.titles)
+        millis = None if at is None else names[at]
+        return Layout((names[places["date"]], names[places["clock"]]), millis=millis, zone=zone(places["clock"]))
     for role in ("time", "clock", "date", "end", "relative"):
         if role in places:
             i = places[role]
@@ -240,7 +232,9 @@ def _groups(
     twice: list[str] = []
     alone = None if rows_name_device else _only_powered(found, options)
     scope_of_rows = _scope_of_rows(found, options)
-    for column, title, m in zip(dialect.names, dialect.titles, found, strict=True):
+    # What a process's card draws is that of the card, whose own column never pauses.
+    ordered = sorted(zip(dialect.names, dialect.titles, found, strict=True), key=lambda c: " process " in c[2].place)
+    for column, title, m in ordered:
         if m.role != "quantity":
             continue
         device, scope = device_places.of(m.place, options)
@@ -282,18 +276,26 @@ def own_scope(scope: str, fields: Sequence[Field]) -> str:
     return scope if any(f.quantity in _ENERGETIC for f in fields) else "part"
 
 
+_FEED = re.compile(r"(?:.+-)?mains?(?:-?[abc\d])?|inlet(?::\d+)?")
+"""Where all that the columns beside it tell comes in: the legs of a house, the inlets of a rack's strip."""
+
+
 def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
     """Make what lies beside a total a part of it, so that it is not added twice."""
     main = device_places.of("", options)[0]
     has_power = [g for g in groups if any(f.quantity == "power_w" for f in g.fields)]
+    feeds = {g.device for g in has_power if _FEED.fullmatch(g.device)}
+    if feeds and all(g.device in feeds or g.device not in {main, ""} for g in has_power):
+        return [_as_part(g) if g in has_power and g.device not in feeds else g for g in groups]
     totals = [g.device for g in has_power if g.total]
     if len(totals) == 1 and not any(g.device in {main, ""} for g in has_power):
         main = totals[0]  # a PDU beside its machines
     if not any(g.device in {main, ""} for g in has_power) or len(has_power) < 2:
         return groups
-    return [
-        replace(g, scope="part", judged=g.scope or "facility")
-        if g.device not in {main, ""} and g.scope not in device_places.BY_HEADER and g in has_power
-        else g
-        for g in groups
-    ]
+    return [_as_part(g) if g.device not in {main, ""} and g in has_power else g for g in groups]
+
+
+def _as_part(group: Group) -> Group:
+    """Return a group as part of what stands beside it, unless its title says plainly of what it is."""
+    own = group.scope in device_places.BY_HEADER
+    return group if own else replace(group, scope="part", judged=group.scope or "facility")

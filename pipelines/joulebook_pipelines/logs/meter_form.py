@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from joulebook.findings import Finding
-from joulebook_pipelines.logs import local_time, stamp_spellings, stamps
+from joulebook_pipelines.logs import calendar_columns, local_time, stamp_spellings, stamps
 from joulebook_pipelines.logs.contract import Block
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
@@ -76,11 +76,13 @@ def prepared(block: Block, written: Dialect) -> Block:
 
 
 def stamp_text(raw: pl.DataFrame, layout: Layout) -> pl.Series:
-    """Return the text of the stamps: one column, or date and time of day together."""
+    """Return the text of the stamps: one column, date and time of day together, or the parts of a calendar."""
+    if len(layout.time) >= calendar_columns.FEWEST:
+        return raw.select(calendar_columns.joined(layout.time).alias("stamp")).to_series()
     parts = [pl.col(c).fill_null("").str.strip_chars(' "') for c in layout.time]
-    return stamp_spellings.plain(
-        raw.select(pl.concat_str(parts, separator=" ").str.strip_chars().alias("stamp")).to_series()
-    )
+    told = pl.concat_str(parts, separator=" ").str.strip_chars()
+    told = told if layout.millis is None else calendar_columns.with_millis(told, layout.millis)
+    return stamp_spellings.plain(raw.select(told.alias("stamp")).to_series())
 
 
 def plain_cells(frame: pl.DataFrame) -> pl.DataFrame:

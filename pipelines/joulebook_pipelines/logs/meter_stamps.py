@@ -10,7 +10,7 @@ from zoneinfo import available_timezones
 import polars as pl
 
 from joulebook.findings import Finding, Severity
-from joulebook_pipelines.logs import local_time, stamp_spellings, stamps
+from joulebook_pipelines.logs import calendar_columns, local_time, stamp_spellings, stamps
 from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
 from joulebook_pipelines.logs.dialect import Dialect
 from joulebook_pipelines.logs.meter_columns import Layout
@@ -44,7 +44,18 @@ def in_zone(options: Options, zone: str) -> Options:
 
 
 def with_clock(sample: pl.DataFrame, layout: Layout, written: Dialect) -> Layout:
-    """Return the layout with the column of the times of day, where the stamps are dates only and no title says more."""
+    """Return the layout with the column of the times of day, where the stamps are dates only and no title says more.
+
+    A column of milliseconds that counts beyond a second is none of a time of day.
+    """
+    if layout.millis is not None:
+        within = (
+            sample[layout.millis]
+            .str.strip_chars(' "')
+            .str.replace(r"\.0*$", "")
+            .str.contains(calendar_columns.OF_SECOND)
+        )
+        return layout if within.mean() == 1 else replace(layout, millis=None)
     if len(layout.time) != 1 or layout.end is not None:
         return layout
     dates = sample[layout.time[0]].str.strip_chars(' "')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import polars as pl
@@ -59,6 +60,12 @@ def _powers(sample: pl.DataFrame, groups: list[Group], decimal: str) -> pl.DataF
     return sample.select(numbers).drop_nulls() if numbers else pl.DataFrame()
 
 
+def _among_equals(name: str, names: list[str]) -> bool:
+    """Tell whether a device is one of several of its kind, as cards and phases are: none of those is the sum of the others."""
+    kind = re.match(r"(?:gpu|cpu|dram|psu|phase|outlet):", name)
+    return kind is not None and sum(n.startswith(kind[0]) for n in names) > 1
+
+
 def _sum_of_the_rest(powers: pl.DataFrame) -> str:
     """Return the column that is the sum of the others in nearly every row; ``""`` where none is.
 
@@ -66,7 +73,7 @@ def _sum_of_the_rest(powers: pl.DataFrame) -> str:
     """
     names = powers.columns
     tolerance = TOLERANCE if len(names) > SINGLE else 0.0
-    for name in names if len(names) >= SINGLE else ():
+    for name in (n for n in names if len(names) >= SINGLE and not _among_equals(n, names)):
         rest = pl.sum_horizontal([pl.col(n) for n in names if n != name])
         close = (pl.col(name) - rest).abs() <= tolerance * pl.col(name).abs()
         if powers[name].n_unique() >= FEWEST_VALUES and float(powers.select(close.mean()).item() or 0.0) >= SHARE:

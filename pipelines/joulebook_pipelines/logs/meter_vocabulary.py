@@ -10,7 +10,7 @@ DATE = {"date", "datum", "dato", "data", "jour", "day", "tag", "fecha", "pvm", "
 CLOCK = {"uhrzeit", "heure", "hora", "ora", "klokkeslett", "godzina", "kello", "hour", "stunde"}  # fmt: skip
 START = {"start", "from", "von", "begin", "beginn", "since"}  # fmt: skip
 END = {"end", "to", "bis", "until", "ende", "stop"}  # fmt: skip
-OTHER_TIMES = {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs"}
+OTHER_TIMES = {"created", "updated", "createdat", "updatedat", "step", "steps", "epochs", "count"}
 RELATIVE = {"elapsed", "seconds", "sec", "secs", "relative"}  # fmt: skip
 MONTHS = {"period", "month", "billing period", "billing month", "usage month", "year month", "monat", "mois"}
 TIME_UNITS = {
@@ -57,6 +57,7 @@ FILLER = {
     "mean", "current", "now", "measured", "import", "counter", "cumulative", "interval", "consumption", "ges",
     "value", "readings", "of", "act", "wirk", "momentan", "aktuelle", "aktuell", "global", "total", "sum", "gesamt",
     "all", "overall", "summe", "mittel", "per", "delta", "apower", "aenergy", "emeter", "get", "realtime", "consumed", "tot", "sigma",
+    "cur", "last",
 }  # fmt: skip
 TOTAL = {
     "total", "sum", "gesamt", "all", "overall", "summe", "ges", "tot", "sigma",
@@ -68,7 +69,8 @@ NOT_A_READING = {
     "efficiency", "error", "target", "estimated", "forecast", "threshold", "available", "freq", "frequency", "level",
     "update",
     "samples", "count", "unit", "units", "percentiles", "percentile", "saving", "savings", "pct", "percent", "status",
-    "state", "mode", "id", "norm", "edp",
+    "state", "mode", "id", "norm", "edp", "production", "produced", "export", "exported", "returned", "injected", "einspeisung",
+    "fundamental", "fund", "ret",
 }  # fmt: skip
 SECONDARY = {
     "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"),

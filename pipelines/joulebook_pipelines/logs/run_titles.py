@@ -208,12 +208,12 @@ def is_run_table(titles: Sequence[str], *, rows_named: bool = False) -> bool:
 
 
 def _is_other_time(title: str) -> bool:
-    """Tell whether a title names a time in another language; English ones are in the lists above, beside durations, or say stamp."""
+    """Tell whether a title names a time in another language; English ones are in the lists above, beside durations, say stamp or zone."""
     if {"timestamp", "datetime"} & set(run_spent.plain(title).split("_")):
         return True
     if meter_titles.meaning(title).role not in {"time", "date", "clock"}:
         return False
-    return not re.search(r"time|epoch|data|day", title.casefold())
+    return bool(meter_titles.zone_of(title)) or not re.search(r"time|epoch|data|day", title.casefold())
 
 
 def unknown_units(found: Columns, said: Mapping[str, str]) -> list[str]:
