@@ -16,6 +16,7 @@ _MEASURED = {"power_w", "energy_j"}
 _WATTS = re.compile(
     r"(?i)(?<![\w.])\d+(?:[.,]\d+)?\s*(?:mW|kW|W|watts?|Joules?|kWh|Wh)\b|[(\[](?:mW|kW|W|kWh|Wh|J)[)\]]"
 )
+_NESTED = re.compile(r"\s*\[\s*\[")
 _CARBON = re.compile(r"(?i)co2|carbon|emission")
 _KEYED = re.compile(r"(?i)(?<![a-z])(?:power|energy|watts?|consumption)(?![a-z])")
 
@@ -49,7 +50,7 @@ _RUN = "name the run in [[run]] with start and end, and leave the file out of th
 
 def why_unknown(head: Head) -> str:
     """Return the reason and the cure for a file of no known format."""
-    if head.text.lstrip()[:1] in {"{", "["} and '"' in head.text:
+    if head.text.lstrip()[:1] in {"{", "["} and ('"' in head.text or _NESTED.match(head.text)):
         return f"no adapter knows this format: it is JSON, and {json_names.why_unknown(head)}"
     return _of_table(head) or _of_text(head)
 

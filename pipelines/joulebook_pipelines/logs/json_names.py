@@ -134,6 +134,11 @@ def why_unknown(head: Head) -> str:
     meant = [(n, meter_titles.meaning(t, u)) for n, t, u in zip(cells, *titles(list(cells)), strict=True)]
     times = [n for n, m in meant if m.role in {"time", "start", "end", "clock", "relative"}]
     powers = [n for n, m in meant if m.quantity in {"power_w", "energy_j"}]
+    if not cells and not head.complete:
+        return (
+            "its beginning shows no whole object; if it holds a time and a power, or columns of them, say so: "
+            'adapter = "meter-json" in this [[source]]'
+        )
     if not cells:
         return "none of its objects could be read: it is cut, or nested too deep; export it again"
     if powers and not times:

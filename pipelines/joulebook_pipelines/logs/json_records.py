@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from joulebook_pipelines.logs import json_text
+from joulebook_pipelines.logs import json_pairs, json_text
 from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError
 from joulebook_pipelines.logs.meter_titles import meaning
 
@@ -69,7 +69,9 @@ def first(head: Head, knows: Knows) -> dict[str, str] | None:
                 if knows([n for n, v in cells.items() if not v or _VALUE.match(v)]):
                     return cells
         at = text.find("{", at + 1)
-    return None
+    document = json_text.value(text) if head.complete else json_pairs.closed(text)
+    records = _list_in(document, knows)
+    return flat(records[0]) if records else None
 
 
 def is_lines(head: Head) -> bool:
@@ -80,7 +82,9 @@ def is_lines(head: Head) -> bool:
         return False
     found = json_text.members(line)
     # An object whose time is a list is a table by columns; a lone one around a list of timed objects is their document.
-    return found is not None and not any(
+    if found is None or (len(lines) == 1 and json_pairs.records(found)):
+        return False
+    return not any(
         isinstance(v, list) and (meaning(k).role == "time" or (len(lines) == 1 and _are_timed(v)))
         for k, v in found.items()
     )
@@ -104,7 +108,9 @@ def flat(record: dict[str, Any]) -> dict[str, str]:
     stack: list[tuple[str, Any]] = [("", record)]
     while stack and len(cells) < MOST_CELLS:
         name, value = stack.pop()
-        if isinstance(value, dict):
+        if isinstance(value, dict) and name and value and all(str(k).isdecimal() for k in value):
+            stack += [(_element(name, int(k)), v) for k, v in reversed(value.items())]
+        elif isinstance(value, dict):
             stack += [(f"{name}.{k}" if name else str(k), v) for k, v in reversed(value.items())]
         elif isinstance(value, list):
             stack += [(_element(name, _number(v, i)), v) for i, v in reversed(list(enumerate(value[:64])))]
@@ -164,7 +170,10 @@ def of_document(log: Log, knows: Knows) -> tuple[list[Record], int]:
 
 def _list_in(value: object, knows: Knows) -> list[dict[str, Any]]:
     """Return the longest list of readings in a document."""
-    best: list[dict[str, Any]] = []
+    best = json_pairs.records(value)
+    if best and knows(list(flat(best[0]))):
+        return best
+    best = []
     stack = [value]
     while stack:
         item = stack.pop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -48,6 +48,7 @@ class Reader:
     log: Log
     found: Understood
     checks: meter_checks.Checks
+    of_records: bool = False
     seen: set[str] = field(default_factory=set)
     days: midnight.Days = field(default_factory=midnight.Days)
     headers: meter_oddities.Headers = field(init=False)
@@ -70,8 +71,11 @@ class Reader:
         return self.checks.see(self._quick(block) or self._careful(block))
 
     def rows(self, raw: pl.DataFrame, rejects: pl.DataFrame, lines: int) -> Part:
-        """Return what rows of text cells (``line`` and the columns of the table) say, however they came to be."""
-        return self.checks.see(self._judged_rows(raw, rejects, lines))
+        """Return what rows of text cells (``line`` and the columns of the table) say, however they came to be; null is no cell at all."""
+        part = self._judged_rows(raw, rejects, lines)
+        if part.readings is not None and not raw["line"].is_unique().all():  # of a document in one line
+            part = replace(part, readings=part.readings.sort("line", "ts_utc", maintain_order=True))
+        return self.checks.see(part)
 
     def named(self) -> tuple[Channel, ...]:
         """Return the devices that the titles name, to be told before the first row."""
@@ -149,7 +153,7 @@ class Reader:
     def _wide(self, timed: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, tuple[Channel, ...]]:
         frames, all_rejects, channels = [], [], []
         for group in self.found.layout.groups:
-            raw, scope = self._named(timed, group)
+            raw, scope = self._named(self._having(timed, group), group)
             of_names = self._of_names(raw, group)
             raw = raw.with_columns(pl.col("device").replace({t: d for t, (d, _) in of_names.items()}))
             scopes = dict(of_names.values())
@@ -161,6 +165,12 @@ class Reader:
             devices = raw["device"].unique(maintain_order=True).to_list() if not group.device else [group.device]
             channels += [_channel(self.log, self.found, d, scopes.get(d, scope), group.fields) for d in devices]
         return _together(frames), pl.concat(all_rejects), tuple(channels)
+
+    def _having(self, timed: pl.DataFrame, group: Group) -> pl.DataFrame:
+        """Return the rows that have a cell for the group: records tell of one device and not of another."""
+        if not self.of_records:
+            return timed
+        return timed.filter(pl.any_horizontal(pl.col(f.column).is_not_null() for f in group.fields))
 
     def _named(self, timed: pl.DataFrame, group: Group) -> tuple[pl.DataFrame, str]:
         """Give the rows the device of the group, or each its own."""

@@ -58,7 +58,7 @@ def parts(log: Log, batches: Iterator[Columns], why_nothing: str, odd_rule: str)
     else:
         layout = meter_columns.from_titles(written, log.options, log.name)
     found = meter_table.settle(log, written, layout, _frame(begin, names, written), ".")
-    reader = meter_reader.Reader(log, found, meter_checks.of(log.name, layout))
+    reader = meter_reader.Reader(log, found, meter_checks.of(log.name, layout), of_records=True)
     yield Part(channels=reader.named(), findings=found.findings)
     read = [*(f.column for f in layout.fields), *([layout.value] if layout.value else [])]
     told = {names[written.names.index(c)] for c in read}
@@ -104,10 +104,7 @@ def _with_units_beside(
 
 
 def _frame(columns: pl.DataFrame, names: Sequence[str], written: Dialect) -> pl.DataFrame:
-    """Return the cells under the names of the columns of the table."""
-    empty = pl.lit("", pl.String)
-    cells = [
-        (pl.col(n).fill_null("") if n in columns.columns else empty).alias(c)
-        for c, n in zip(written.names, names, strict=True)
-    ]
+    """Return the cells under the names of the columns of the table, null where a record has no such member."""
+    empty = pl.lit(None, pl.String)
+    cells = [(pl.col(n) if n in columns.columns else empty).alias(c) for c, n in zip(written.names, names, strict=True)]
     return columns.select("line", *cells)
