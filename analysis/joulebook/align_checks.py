@@ -236,7 +236,15 @@ def flags(
             {"slip_s": turns * SLIP_S, "rest_s": rest, "offset_s": offset_s},
         ))  # fmt: skip
     off = abs(rest) if out else abs(offset_s)
-    if off > FLAG_S[0]:
+    sure = lo_hi_s[0] > 0 or lo_hi_s[1] < 0
+    if off > FLAG_S[0] and not (sure or out):
+        out.append(Finding(
+            "clock-uncertain", Severity.NOTE, subject,
+            f"The clock may be right: its offset is only known to be {lo_hi_s[0]:.2f} to {lo_hi_s[1]:.2f} s. {offset_s:.2f} s, the "
+            "most likely, are corrected here; a log that samples faster, or more starts and ends of load, would tell.",
+            {"offset_s": offset_s, "offset_lo_s": lo_hi_s[0], "offset_hi_s": lo_hi_s[1]},
+        ))  # fmt: skip
+    elif off > FLAG_S[0]:
         limit = FLAG_S[1] if off > FLAG_S[1] else FLAG_S[0]
         severity = Severity.WARNING if off > FLAG_S[1] else Severity.NOTE
         out.append(Finding(

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from joulebook import arrays
 from joulebook import counters as counting
 from joulebook.energy_counter import measure_counter
 from joulebook.energy_device import Kind, Rule, measure
@@ -43,6 +44,7 @@ def integrate(
     hold_edges: bool = True,
     trail_s: float = 0.0,
     load_edges: bool = False,
+    steps: pl.DataFrame | None = None,
 ) -> Energy:
     """Return the energy within ``[start_utc, end_utc)``, per device and in total.
 
@@ -83,6 +85,8 @@ def integrate(
     load_edges
         Whether the load begins and stops with the window, as a run's does: where power jumps at an end, it is held there from
         the reading inside, as a line over the jump would put some of it outside. Two windows that meet do not add up then.
+    steps
+        Logged steps of the load, ``step`` and ``end_utc``: as ``step_s``, by where each point reading falls within its own step.
 
     Returns
     -------
@@ -108,10 +112,13 @@ def integrate(
     2000.0
     """
     _check(power, start_utc, end_utc, period_s=period_s, max_gap_s=max_gap_s, update_s=update_s, step_s=step_s)
-    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s, hold_edges, trail_s, load_edges)
     readings = _readings(power)
     length_s = (end_utc - start_utc).total_seconds()
     origin = pl.Series([start_utc]).cast(UTC).to_physical()[0]
+    ends = (
+        None if steps is None else (arrays.seconds(steps["end_utc"], origin), steps["step"].cast(pl.Float64).to_numpy())
+    )
+    rule = Rule(kind, period_s, max_gap_s, window_s, update_s, step_s, hold_edges, trail_s, load_edges, ends)
     devices = [
         measure(rows, device=name, origin_us=origin, length_s=length_s, rule=rule, attempts=_attempts(attempts, name))
         for name, rows in by_device(readings)

@@ -11,6 +11,9 @@ from joulebook import arrays, bridges, stretches, uncertainty
 from joulebook.energy_device import DeviceEnergy, judged
 from joulebook.stretches import Stretches
 
+UNTOLD = "its counter was read, but what it counted between two readings is never sure"
+"""Why there is no energy where each step may hide a wrap or a reset; findings of the counter say which."""
+
 
 def measure_counter(
     deltas: pl.DataFrame, *, device: str, origin_us: int, length_s: float, quantum_j: float
@@ -45,6 +48,8 @@ def measure_counter(
     )  # fmt: skip
     blur_s = float(np.hypot(_cut_span_s(whole, 0.0), _cut_span_s(whole, length_s)))
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur_s, held_s=held_s)
+    if not inside.start_s.size and result.n > 1:
+        result = replace(result, reason=UNTOLD)
     blocks = 1 + int(((result.hole_start_s > 0) & (result.hole_end_s < length_s)).sum())
     return replace(result, noise_j=0.0, resolution_j=uncertainty.quantum_j(quantum_j, blocks=blocks))
 

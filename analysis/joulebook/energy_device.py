@@ -19,7 +19,6 @@ Kind = Literal["instant", "mean", "hold"]
 NEAR_PERIODS = 1.5
 """A bridged step of more periods than this lacks at least one reading."""
 
-
 BESIDE = 3
 """Readings on either side of an end of the window whose medians tell whether power jumps there: one may lie on the jump."""
 
@@ -37,6 +36,7 @@ class Rule:
     hold_edges: bool = True
     trail_s: float = 0.0
     load_edges: bool = False
+    step_ends: tuple[Floats, Floats] | None = None
 
 
 MEANS = "means over spans"
@@ -146,7 +146,9 @@ def measure(
     )  # fmt: skip
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
     result = _rounded(result, readings, seen)
-    return _with_aliasing(result, rule, spread_w=float(np.ptp(power)) if power.size else 0.0, length_s=length_s)
+    spread_w = float(np.ptp(power)) if power.size else 0.0
+    result = _with_aliasing(result, rule, spread_w=spread_w, length_s=length_s)
+    return _with_meetings(result, rule, spread_w=spread_w, second_s=origin_us % 1_000_000 / 1e6)
 
 
 def _rounded(result: DeviceEnergy, readings: pl.DataFrame, seen: slice) -> DeviceEnergy:
@@ -221,6 +223,27 @@ def _with_aliasing(result: DeviceEnergy, rule: Rule, *, spread_w: float, length_
     reason = (
         f"a step of {rule.step_s:.4g} s and a sample every {sample_s:.4g} s keep meeting at the same phase: "
         f"the mean may be off by {found.amplitude_w:.4g} W or more"
+    )
+    return replace(result, refused=True, reason=reason, unknown_j=np.nan)
+
+
+def _with_meetings(result: DeviceEnergy, rule: Rule, *, spread_w: float, second_s: float) -> DeviceEnergy:
+    """Return the result with what samples may have missed of the logged steps, refused where they met one phase of them."""
+    if rule.step_ends is None or not result.method.startswith("trapezoid") or not result.known or not result.period_s:
+        return result
+    sample_s = max(result.period_s, rule.update_s or 0.0)
+    if rule.window_s >= sample_s:
+        return result
+    end_s, number = rule.step_ends
+    at_s = result.stamp_s + second_s
+    met = aliasing.met(at_s, result.power_w, end_s=end_s + second_s, number=number, sample_s=sample_s)
+    if not met.locked:  # samples that meet more than one phase show how power goes within a step
+        hidden_w = met.amplitude_w(spread_w=met.spread_w, window_s=rule.window_s, sample_s=sample_s)
+        return replace(result, aliasing_j=max(result.aliasing_j, hidden_w * result.covered_s))
+    hidden_w = met.amplitude_w(spread_w=spread_w, window_s=rule.window_s, sample_s=sample_s)
+    reason = (
+        f"steps of {met.step_s:.4g} s and samples every {sample_s:.4g} s keep meeting at the same phase: "
+        f"the mean may be off by {hidden_w:.4g} W or more"
     )
     return replace(result, refused=True, reason=reason, unknown_j=np.nan)
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from joulebook import bridges
+from joulebook.energy_counter import UNTOLD
 from joulebook.energy_device import DeviceEnergy
 from joulebook.findings import Finding, Severity
 from joulebook.wording import counted, lasting
@@ -59,7 +60,8 @@ def _text(start_utc: datetime, at_s: float) -> str:
 
 
 def _no_readings(d: DeviceEnergy) -> Finding:
-    message = f"{d.device} has no energy: {d.reason}. The total is without it; look at the rejects of its source."
+    where = "the findings of its counter" if d.reason == UNTOLD else "the rejects of its source"
+    message = f"{d.device} has no energy: {d.reason}. The total is without it; look at {where}."
     return Finding("no-readings", Severity.ERROR, d.device, message, {"readings": d.n})
 
 
@@ -112,7 +114,8 @@ def _ends(d: DeviceEnergy, start_utc: datetime, length_s: float, *, latest_s: fl
         found.append(Finding("device-lost", Severity.WARNING, d.device, message, evidence))
     else:
         message = (
-            f"The log ends at {last}, {lasting(short)} before the window ends; the time after is open. Stop it later."
+            f"The last reading is of {last}, {lasting(short)} before the window ends; the time after is open. Stop the log later, "
+            "or look at what was rejected at its end."
         )
         found.append(Finding("log-ends-early", Severity.WARNING, d.device, message, evidence))
     return found

@@ -226,7 +226,9 @@ class Sweep(Section):
 
     name: Text = key(..., "Name of the sweep, unique in the study.")
     knob: Text = key(
-        ..., f"What was varied: {', '.join(f'`{k}`' for k in KNOBS)}, or a label of the runs as `labels.NAME`."
+        ...,
+        f"What was varied: {', '.join(f'`{k}`' for k in KNOBS)}, or a label of the runs as `labels.NAME`. Limit and clocks are taken "
+        "from the logs of the cards where no label tells them.",
     )
     runs: Text = key("*", "Which runs: a glob over their ids.")
     scope: SummedScope = key("board", "Boundary that energy is compared at.")

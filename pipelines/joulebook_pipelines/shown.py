@@ -92,7 +92,8 @@ def number(
     width = (ends[1] - ends[0]) / 2 if len(ends) == 2 else abs(scaled - ends[0]) if ends else 0.0
     digits = _digits(scaled, width)
     text, written = _write(scaled, digits), [_write(e, digits) for e in ends]
-    known = len(ends) == 2 and written != [text, text]
+    half = _write(width, digits)
+    known = len(ends) == 2 and written != [text, text] and any(c in half for c in "123456789")
     if len(ends) == 1:  # the other end is open
         sign = "≥" if lo is not None and math.isfinite(lo) else "≤"
         return Number(text, _with_unit(scaled, digits, unit), f"{sign} {written[0]}", unit.name, reason, marks)
@@ -102,7 +103,7 @@ def number(
     even = known and abs(ends[0] + ends[1] - 2 * scaled) <= _SKEW * width
     return Number(
         text, _with_unit(scaled, digits, unit), f"[{', '.join(written)}]" if known else "", unit.name, reason, marks,
-        _write(width, digits) if even else "",
+        half if even else "",
     )  # fmt: skip
 
 

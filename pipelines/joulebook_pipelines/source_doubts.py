@@ -14,15 +14,19 @@ from joulebook_pipelines.logs.contract import Channel
 
 WITHOUT_POWER, NO_SUCH_TIME, ZERO_DURATION = "device-without-power", "no-such-time", "zero-duration"
 SECOND = "several-under-one-time"
+TOO_LARGE = "powers-too-large"
 _SECOND = ("second-under-one-stamp", "second-of-its-device")
 
 _POWER_COLUMN = re.compile(r"(?i)pow|pwr|watt|energy|consum|totec|leistung|\[\w?w\]|\(\w?w\)")
 """Titles of columns that hold power or energy."""
 
 _ABSENT = ("no-value", "empty", "not-a-number")
-_TOO_LARGE = ("beyond-physical", "beyond-limit", "error-code")
-_RULES = (*_ABSENT, *_TOO_LARGE, "zero-power", "negative-power")
+_BEYOND = ("beyond-physical", "beyond-limit")
+_RULES = (*_ABSENT, *_BEYOND, "error-code", "zero-power", "negative-power")
 """Rules that say why a cell of power is none; what sets energies of runs aside is told where that is done."""
+
+MANY = 10
+"""So many powers beyond what a device can draw are told of, where others are kept; fewer are glitches."""
 
 MOST_NAMED = 8
 """Devices of one kind that are named one by one; of more, the number is told."""
@@ -95,6 +99,7 @@ def about(
     """
     return [
         *_unpowered(name, rejects, channels, powered, told),
+        *_too_large(name, rejects, powered),
         *_untimed(name, rejects, zone),
         *_momentary(name, rejects),
         *_second(name, rejects),
@@ -130,6 +135,34 @@ def _unpowered(
     return found
 
 
+def _too_large(name: str, rejects: pl.DataFrame, powered: Collection[str]) -> list[Finding]:
+    """Say of devices with powers that many more lie beyond what they can draw: one is a glitch, many may be another unit."""
+    power = pl.col("column_name").str.contains(_POWER_COLUMN.pattern)
+    large = rejects.filter(pl.col("device").is_in(list(powered)) & pl.col("rule").is_in(_BEYOND) & power).sort(
+        "first_line"
+    )
+    many = large.group_by("device", maintain_order=True).agg(pl.col("n").sum(), pl.col("first_line", "raw").first())
+    many = many.filter(pl.col("n") >= MANY)
+    if many.is_empty():
+        return []
+    devices, first, cells = many["device"].sort().to_list(), many.row(0, named=True), int(many["n"].sum())
+    shown = ", ".join(devices) if len(devices) <= MOST_NAMED else counted(len(devices), "device")
+    return [Finding(
+        TOO_LARGE, Severity.WARNING, name,
+        f"{counted(cells, 'power')} of {shown} set aside: beyond what such a device can draw (first line {first['first_line']}: "
+        f"{str(first['raw']).strip()!r}). Error codes, or another unit than before.{_smaller(str(first['raw']).strip())} They are in no "
+        "number. If the unit changed there, put the lines from there on into a file of their own, with its units in [[source]].",
+        {"devices": devices, "cells": cells, "line": first["first_line"], "raw": first["raw"]},
+    )]  # fmt: skip
+
+
+def _smaller(raw: str) -> str:
+    number = re.match(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", raw)
+    if not number:
+        return ""
+    return f" A unit a thousand times smaller would make it {float(number[0]) / 1000:g}; nothing was changed."
+
+
 def _why(row: Mapping[str, object]) -> str:
     """Say in a sentence why no cell is a power, and what would help."""
     rule, raw = str(row["rule"]), str(row["raw"]).strip()
@@ -140,13 +173,7 @@ def _why(row: Mapping[str, object]) -> str:
         return f"every power is exactly 0 {where}, which nothing that is switched on draws: they are no measurements; look at the driver."
     if rule == "negative-power":
         return f"every power is negative {where}: a consumer never gives power back."
-    number = re.match(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", raw)
-    unit = (
-        f" A unit a thousand times smaller would make it {float(number[0]) / 1000:g}; nothing was changed."
-        if number
-        else ""
-    )
-    return f"every power lies beyond what such a device can draw {where}: an error code or a wrong unit.{unit}"
+    return f"every power lies beyond what such a device can draw {where}: an error code or a wrong unit.{_smaller(raw)}"
 
 
 def _untimed(name: str, rejects: pl.DataFrame, zone: str) -> list[Finding]:

@@ -33,6 +33,7 @@ ABOVE_LIMIT = "above-power-limit"
 
 OF_ALL = frozenset({
     ABOVE_LIMIT, source_doubts.WITHOUT_POWER, source_doubts.NO_SUCH_TIME, source_doubts.ZERO_DURATION, source_doubts.SECOND,
+    source_doubts.TOO_LARGE,
 })  # fmt: skip
 """The findings that are made over all rows of a source, however often it grew."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import polars as pl
 
 from joulebook import attempts, schema
@@ -72,3 +74,36 @@ class AttemptReads(PowerReads):
             [source_id, device, channels.height == 1],
         )
         return attempts.between(kept, places)
+
+    def around(
+        self, start_utc: datetime, end_utc: datetime
+    ) -> tuple[float | None, float | None, tuple[int, str, int, str, str] | None]:
+        """Return how far before and after a window the nearest readings of power are, and what was rejected between them.
+
+        Returns
+        -------
+        tuple
+            Seconds before and after it, ``None`` where there are none; and, of the file with the most rejects in the lines between its
+            nearest readings, their number, the path, and line, text and rule of the first; ``None`` where there are none.
+        """
+        window = [start_utc.isoformat(), end_utc.isoformat()]
+        speaking = " or ".join(f"r.{c} is not null" for c in SPEAKING if c in self._stored())
+        near = f"""with near as (
+            select r.source_id, max(r.ts_utc) filter (ends) as before, arg_max(r.line, r.ts_utc) filter (ends) as before_line,
+                min(begin_utc) filter (begins) as after, arg_min(r.line, begin_utc) filter (begins) as after_line
+            from (select r.*, r.ts_utc - to_microseconds(cast(coalesce(r.span_s, 0) * 1e6 as bigint)) as begin_utc,
+                    r.ts_utc <= cast(? as timestamptz) as ends, begin_utc >= cast(? as timestamptz) as begins
+                from aligned_readings r join channels c on c.source_id = r.source_id and c.device = r.device
+                where c.scope not in ('', 'part') and ({speaking})) r group by r.source_id)"""
+        ends = self.sql(
+            f"""{near} select epoch_us(cast(? as timestamptz)) - epoch_us(max(before)) as before_us,
+            epoch_us(min(after)) - epoch_us(cast(? as timestamptz)) as after_us from near""", [*window, *window],
+        )  # fmt: skip
+        rejected = self.sql(
+            f"""{near} select count(*) as n, s.path, min(j.line) as line, arg_min(j.raw, j.line) as raw, arg_min(j.rule, j.line) as rule
+            from near join rejects j on j.source_id = near.source_id and j.line > least(before_line, after_line)
+                and j.line < greatest(before_line, after_line) and {_FAILED}
+            join sources s on s.source_id = near.source_id group by s.path order by n desc, s.path limit 1""", window,
+        )  # fmt: skip
+        before_s, after_s = (None if us is None else us / 1e6 for us in ends.row(0))
+        return before_s, after_s, rejected.row(0) if rejected.height else None

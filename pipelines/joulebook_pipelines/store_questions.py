@@ -35,6 +35,25 @@ class Questions(ChannelReads):
             from steps where end_utc is not null group by run_id"""
         )
 
+    def settings_by_run(self, quantity: str) -> pl.DataFrame:
+        """Return ``run_id, setting, share_ratio``: the commonest value of a quantity in the readings of each run's own cards.
+
+        Parameters
+        ----------
+        quantity
+            A column of the readings that is a setting, such as ``power_limit_w``.
+        """
+        if quantity not in self._stored():
+            return pl.DataFrame(schema={"run_id": pl.String, "setting": pl.Float64, "share_ratio": pl.Float64})
+        return self.sql(
+            f"""with told as (select u.run_id, r.{quantity} as setting, count(*) as n from aligned_runs u
+                join instruments i on i.run_id = u.run_id and i.chosen and i.scope = 'board'
+                join aligned_readings r on r.source_id = i.source_id and r.device = i.device and r.{quantity} is not null
+                    and r.ts_utc >= u.start_utc and r.ts_utc < u.end_utc
+                group by all)
+            select run_id, arg_max(setting, n) as setting, max(n) / sum(n) as share_ratio from told group by run_id order by run_id"""
+        )
+
     def number(self, run_id: str, scope: str, metric: str, phase: str = "") -> dict[str, Any] | None:
         """Return the row of a number of all devices together, ``None`` where no stage made it."""
         found = self.once_by(

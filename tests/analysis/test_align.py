@@ -398,3 +398,10 @@ def test_a_finer_log_that_does_not_say_may_tell_means_of_its_step() -> None:
     assert found.offset_lo is not None
     assert found.offset_hi is not None
     assert found.offset_lo <= 9.0 <= found.offset_hi
+
+
+def test_a_clock_that_may_be_right_is_not_called_off() -> None:
+    none = pl.DataFrame(schema={"ts_utc": pl.Datetime("us", "UTC"), "step_s": pl.Float64})
+    for interval, code in (((-1.06, 1.8), "clock-uncertain"), ((0.3, 0.9), "clock-off-04s")):
+        (found,) = align_checks.flags(0.6, interval, 0.0, steps=none, subject="a")
+        assert found.code == code

@@ -194,3 +194,14 @@ def test_a_counter_of_known_range_that_is_read_often_enough_is_what_it_shows() -
     found = counters.deltas(frame, range_j=262143.32885)
     assert found.frame["energy_j"].to_list()[1:] == [9600.0, 9600.0, 9600.0]
     assert found.findings == ()
+
+
+def test_a_counter_that_is_never_sure_is_told_from_one_that_was_not_read() -> None:
+    # 380 W through a range of 65 kJ, read each five minutes: any step may hide several turns of the counter.
+    start = datetime(2026, 3, 2, 8, tzinfo=UTC)
+    rows = [("cpu:0", start + timedelta(seconds=300 * i), 380.0 * 300 * i % 65712.999613) for i in range(8)]
+    counter = pl.DataFrame(rows, schema=["device", "ts_utc", "energy_counter_j"], orient="row")
+    got = energy.from_counter(counter, start_utc=start, end_utc=start + timedelta(seconds=2100), range_j=65712.999613)
+    assert got.total.value is None
+    assert "never sure" in got.total.reason
+    assert any("findings of its counter" in f.message for f in got.findings if f.code == "no-readings")

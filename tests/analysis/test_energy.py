@@ -517,3 +517,16 @@ def test_energies_printed_with_few_digits_leave_their_rounding_open():
         inside += got.lo <= told.sum() <= got.hi
         assert 0.05 < got.hi - got.value < 0.5
     assert inside >= 0.9 * repeats
+
+
+def test_logged_steps_that_samples_meet_at_one_phase_are_refused_and_others_are_not():
+    # 150 W in the first 0.6 s of each step of 2 s and 350 W in the rest: 290 W on average.
+    steps = pl.DataFrame({"step": range(1, 301), "end_utc": [T0 + timedelta(seconds=2 * k) for k in range(1, 301)]})
+    at = {every: np.arange(0.3, 600, every) for every in (2.0, 1.37)}
+    power = {e: frame([(t, 150.0 if t % 2 < 0.6 else 350.0) for t in stamps]) for e, stamps in at.items()}
+    assert integrate(power[2.0], 0, 600).total.value == pytest.approx(600 * 150)  # what the samples alone say
+    got = integrate(power[2.0], 0, 600, steps=steps)
+    assert got.total.value is None and "same phase" in got.total.reason
+    got = integrate(power[1.37], 0, 600, steps=steps)
+    assert got.total.lo <= 600 * 290 <= got.total.hi
+    assert integrate(power[2.0], 0, 600, steps=steps, window_s=2.0).total.value is not None

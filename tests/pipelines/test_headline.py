@@ -1,6 +1,8 @@
 import polars as pl
 
 from joulebook_pipelines import headline
+from joulebook_pipelines import shown as numbers
+from joulebook_pipelines.metrics import Unit
 
 
 class Kept:
@@ -79,3 +81,9 @@ def test_what_was_refused_and_what_is_doubtful_is_said():
         "✖ counter-lost — node: why",
         "findings: 2 errors, 0 warnings, 1 note",
     ]
+
+
+def test_an_interval_without_width_is_not_shown():
+    # Two ends of one reading, a rounding of floating point apart.
+    shown = numbers.number(1059030.0, 1059029.9999999, 1059030.0000001, unit=Unit("kWh", 3.6e6))
+    assert (shown.text, shown.sentence) == ("0.2942", "0.2942 kWh")

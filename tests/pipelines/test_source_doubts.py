@@ -151,3 +151,28 @@ def test_a_total_without_a_card_that_drew_power_is_none(study_folder, tmp_path, 
         assert energy.filter(pl.col("scope") == "package")["value"].to_list() == [pytest.approx(153_000.0)]
         assert energy.filter(pl.col("scope") == "components").height == totals
         assert "not-measured" in set(store.findings()["code"])
+
+
+def test_a_unit_that_changes_within_a_log_is_told_and_what_came_before_is_kept(gpu_log, study_folder, tmp_path):
+    # From the eleventh second on milliwatts under a title that says watts: 200 W become 200000.
+    rows = [(s, 0, "200.00 W" if s < 10 else "200000.00 W") for s in range(30)]
+    (found,) = _found(study_folder({"gpu.csv": gpu_log(rows)}), tmp_path, "powers-too-large")
+    assert found.severity == Severity.WARNING
+    assert (found.evidence["cells"], found.evidence["line"]) == (20, 12)
+    assert "a thousand times smaller would make it 200;" in found.message
+    few = [(s, 0, "200.00 W" if s % 10 else "71234.50 W") for s in range(30)]
+    (tmp_path / "few").mkdir()
+    assert _found(study_folder({"gpu.csv": gpu_log(few)}), tmp_path / "few", "powers-too-large") == []
+
+
+def test_a_run_whose_energy_was_rejected_is_told_with_its_cell(study_folder, tmp_path):
+    # 201 kWh in 20 minutes: the second row is in Wh under a title that says kWh.
+    rows = "".join(f"r{i},2026-10-06T{8 + i:02d}:00:00Z,1200,{e}\n" for i, e in enumerate((0.2, 201.0, 0.2)))
+    table = {"runs.csv": "run,start,duration_s,energy_kwh\n" + rows}
+    folder = study_folder(table, '[[source]]\npath = "runs.csv"\nscope = "node"\n')
+    out = tmp_path / "out"
+    cli.run_command(["run", str(folder), "-o", str(out), "--no-report", "-q"])
+    with open_store(out / "study.duckdb") as store:
+        (told,) = store.findings().filter(pl.col("code") == "no-readings-in-run")["message"]
+    assert "40 min before it and 40 min after it" in told
+    assert "runs.csv:3: '201.0' (beyond-physical)" in told

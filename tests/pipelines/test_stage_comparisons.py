@@ -42,3 +42,38 @@ def test_the_least_energy_within_a_slowdown_is_sought_where_it_is_asked_for(tmp_
         spots = store.table("sweet_spots").filter(pl.col("objective").str.ends_with("_j"))
     found = dict(spots.select("objective", "x").iter_rows())
     assert {name: min(BATCHES, key=lambda b: abs(b - x)) for name, x in found.items()} == best
+
+
+CAPS = (200, 250, 300, 350)
+
+
+def _capped(folder, caps):
+    """Write a log of a card at one power limit after the other, a run of a minute each, and return the store's sweep."""
+    at, lines, runs = datetime(2026, 3, 3, tzinfo=UTC), ["timestamp, index, power.draw [W], power.limit [W]"], []
+    for i, cap in enumerate(caps):
+        start, end = (f"{at + timedelta(minutes=m):%Y-%m-%dT%H:%M:%SZ}" for m in (0, 1))
+        runs.append(f'[[run]]\nid = "r{i}"\nstart = {start}\nend = {end}\ntokens = 1e6\n')
+        for second in range(60):
+            limit = cap if isinstance(cap, int) else cap[second >= 30]
+            lines.append(
+                f"{at + timedelta(seconds=second):%Y/%m/%d %H:%M:%S}.000, 0, {0.9 * limit:.2f} W, {limit}.00 W"
+            )
+        at += timedelta(seconds=60)
+    (folder / "gpu.csv").write_text("\n".join(lines) + "\n")
+    (folder / "study.toml").write_text(
+        '[study]\ntimezone = "UTC"\n[[source]]\npath = "gpu.csv"\n' + "".join(runs)
+        + '[[sweep]]\nname = "cap"\nknob = "power_limit_w"\n'
+    )  # fmt: skip
+    with open_store(run.analyse(config.load(folder), folder / "out").store) as store:
+        told = store.findings().filter(pl.col("code") == "sweep-without-setting")
+        return store.table("sweeps").sort("x"), told.select("severity", "message").rows()
+
+
+def test_a_power_limit_that_only_the_cards_log_tells_is_the_knob(tmp_path):
+    curve, told = _capped(tmp_path, (*CAPS, (200, 350)))
+    assert curve["x"].to_list() == list(CAPS)
+    # 60 s at nine tenths of the limit, over a million tokens.
+    assert curve["energy_per_token_j"].to_list() == pytest.approx([54e-6 * cap for cap in CAPS], rel=1e-3)
+    ((severity, message),) = told
+    assert severity == "note"
+    assert "1 run (r4)" in message and "labels = { power_limit_w = … }" in message

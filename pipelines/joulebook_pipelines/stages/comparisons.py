@@ -8,8 +8,9 @@ import json
 import polars as pl
 
 from joulebook import campaign, confounds, cut_short, decomposition, objectives, schema, sweep, sweet_spot
-from joulebook.findings import Finding
+from joulebook.findings import Finding, Severity
 from joulebook.objectives import Objective
+from joulebook.wording import counted
 from joulebook_pipelines.config_schema import Campaign, Sweep
 from joulebook_pipelines.stages.context import Context, Stage
 from joulebook_pipelines.stages.numbers import Numbers
@@ -19,6 +20,12 @@ OBJECTIVES = (
 )  # fmt: skip
 """What a sweep is judged by, as far as its runs say enough."""
 
+LOGGED = ("power_limit_w", "sm_clock_hz", "memory_clock_hz")
+"""Knobs that logs of cards tell beside power, where no label of the run does."""
+
+ONE_SETTING = 0.9
+"""Share of a run's readings that must show the same value for it to be the run's setting."""
+
 LASTED_S = (pl.col("end_utc") - pl.col("start_utc")).dt.total_microseconds() / 1e6
 """How long a run lasted [s]."""
 
@@ -27,7 +34,9 @@ def _sweeps(context: Context) -> Numbers:
     numbers = Numbers()
     curves, spots = [], []
     for entry in context.study.sweeps:
-        runs, short = cut_short.without(_points(context, entry), kind="x", name=entry.knob)
+        points = _points(context, entry)
+        numbers.find("", _unset(entry, points))
+        runs, short = cut_short.without(points.drop_nulls("x"), kind="x", name=entry.knob)
         runs, failed = cut_short.without_failed(runs, kind="x", name=entry.knob)
         numbers.find("", (*short, *failed))
         if runs.is_empty():
@@ -59,14 +68,41 @@ def _points(context: Context, entry: Sweep) -> pl.DataFrame:
     runs = runs.filter(pl.col("run_id").is_in(wanted))
     label = entry.knob.removeprefix("labels.")
     x = [r[entry.knob] if entry.knob in r else json.loads(r["labels"]).get(label) for r in runs.iter_rows(named=True)]
+    logged = _logged(context, entry.knob)
     numbers = _wide(context, runs["run_id"].to_list(), entry.scope, ("energy_per_token_j", "mean_power_w"))
     steps = context.store.step_times()
     target = _tokens_to_target(context, entry, runs)
     joined = (
         runs.select("run_id", "tokens", duration_s=LASTED_S).with_columns(x=pl.Series(x, dtype=pl.Float64, strict=False))
+        .join(logged, on="run_id", how="left", maintain_order="left").with_columns(pl.coalesce("x", "setting").alias("x")).drop("setting")
         .join(numbers, on="run_id", how="left").join(steps, on="run_id", how="left").join(target, on="run_id", how="left")
     )  # fmt: skip
-    return joined.filter(pl.col("x").is_not_null())
+    return joined
+
+
+def _logged(context: Context, knob: str) -> pl.DataFrame:
+    """Return ``run_id, setting`` of the knobs that the logs of cards tell, where it did not change within the run."""
+    told = context.store.settings_by_run(knob if knob in LOGGED else "")
+    return told.filter(pl.col("share_ratio") >= ONE_SETTING).select("run_id", "setting")
+
+
+def _unset(entry: Sweep, points: pl.DataFrame) -> list[Finding]:
+    """Name the runs of a sweep of which nothing tells the setting."""
+    without = points.filter(pl.col("x").is_null())["run_id"].to_list()
+    if not without and points.height:
+        return []
+    label = entry.knob.removeprefix("labels.")
+    said = "batch_size = …" if label == "batch_size" else f"labels = {{ {label} = … }}"
+    named = f"{', '.join(without[:8])}{' …' if len(without) > 8 else ''}"
+    message = (
+        f"Nothing tells {label} of {counted(len(without), 'run')} ({named}), so the sweep is made without: write {said} into the [[run]]."
+        if without
+        else f"No run is called {entry.runs!r}, so the sweep is empty: correct runs in the [[sweep]]."
+    )
+    left = len(without) < points.height
+    return [Finding(
+        "sweep-without-setting", Severity.NOTE if left else Severity.WARNING, entry.name, message, {"knob": entry.knob, "runs": without}
+    )]  # fmt: skip
 
 
 def _wide(context: Context, runs: list[str], scope: str, metrics: tuple[str, ...]) -> pl.DataFrame:

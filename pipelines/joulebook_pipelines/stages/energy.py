@@ -22,6 +22,9 @@ MOST_PARTS = 32
 SPAN_SLACK = 0.5
 """Spans of energy follow each other closely; one that lacks leaves at least this share of a span open."""
 
+SAMPLED = ("board",)
+"""Boundaries whose sensors look at a part of the time; a meter in the supply line adds up what passes it."""
+
 
 def _work(context: Context) -> Numbers:
     numbers = Numbers()
@@ -40,7 +43,8 @@ def _jobs(context: Context, runs: list[Run], told: counter_ranges.Ranges) -> Ite
             power = context.power(run, scope, margin=True)
             channels = context.store.chosen_channels(run.run_id, scope)
             attempts = _attempts(context, run, scope, power)
-            yield partial(_measured, run, scope, power, channels, counter_ranges.of(told, power), attempts)
+            steps = context.steps(run) if scope in SAMPLED else None
+            yield partial(_measured, run, scope, power, channels, counter_ranges.of(told, power), attempts, steps)
 
 
 def _attempts(context: Context, run: Run, scope: str, power: pl.DataFrame) -> pl.DataFrame:
@@ -89,9 +93,16 @@ class _Measured:
 
 
 def _measured(
-    run: Run, scope: str, power: pl.DataFrame, channels: pl.DataFrame, ranges: dict[str, float], attempts: pl.DataFrame
+    run: Run,
+    scope: str,
+    power: pl.DataFrame,
+    channels: pl.DataFrame,
+    ranges: dict[str, float],
+    attempts: pl.DataFrame,
+    steps: pl.DataFrame | None,
 ) -> _Measured:
-    return _Measured(run, scope, power, channels, _integrated(power, run, channels, ranges, attempts=attempts))
+    found = _integrated(power, run, channels, ranges, attempts=attempts, steps=steps)
+    return _Measured(run, scope, power, channels, found)
 
 
 def _tell(context: Context, measured: _Measured, numbers: Numbers) -> None:
@@ -133,6 +144,7 @@ def _integrated(
     *,
     max_gap_s: float | None = None,
     attempts: pl.DataFrame | None = None,
+    steps: pl.DataFrame | None = None,
 ) -> energy.Energy:
     kinds = set(channels["kind"])
     if kinds == {"counter"} and power["power_w"].null_count() == power.height:
@@ -148,6 +160,7 @@ def _integrated(
         load_edges=run.origin != WHOLE_LOG,
         max_gap_s=max_gap_s,
         attempts=attempts,
+        steps=steps if steps is not None and steps.height else None,
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
         trail_s=float(trail_s[0]) if len(trail_s) == channels.height and trail_s.n_unique() == 1 else 0.0,
     )

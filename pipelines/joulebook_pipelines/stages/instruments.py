@@ -8,7 +8,7 @@ import polars as pl
 
 from joulebook import instrument_parts, instruments, schema
 from joulebook.findings import Finding, Severity
-from joulebook.wording import lasting
+from joulebook.wording import counted, lasting
 from joulebook_pipelines.adapters import ADAPTERS
 from joulebook_pipelines.stages import instrument_facts
 from joulebook_pipelines.stages.context import Context, Run, Stage
@@ -111,6 +111,8 @@ def _nothing_found(context: Context, run: Run) -> list[Finding]:
         for s, e in zip(spans["start_utc"], spans["end_utc"], strict=True)
     ]
     nearest_s = min(distances, key=math.fabs)
+    if ((spans["start_utc"] < run.end_utc) & (spans["end_utc"] > run.start_utc)).any():
+        return [_in_a_hole(context, run)]
     hours = " If that is about a whole number of hours, a timezone in study.toml is wrong."
     near = " What was read around it speaks of the time beside it."
     return [Finding(
@@ -119,6 +121,22 @@ def _nothing_found(context: Context, run: Run) -> list[Finding]:
         f"{lasting(abs(nearest_s))} {'after' if nearest_s > 0 else 'before'} it.{hours if abs(nearest_s) >= LEAST_ZONE_S else near}",
         {"distance_s": nearest_s},
     )]  # fmt: skip
+
+
+def _in_a_hole(context: Context, run: Run) -> Finding:
+    """Say of a run between readings how far these are, and what was rejected between them."""
+    before_s, after_s, rejected = context.store.around(run.start_utc, run.end_utc)
+    ends = [f"{lasting(s)} {word} it" for s, word in ((before_s, "before"), (after_s, "after")) if s is not None]
+    told = " What was read around it speaks of the time beside it."
+    if rejected:
+        n, path, line, raw, rule = rejected
+        told = f" {counted(n, 'cell')} between them {'was' if n == 1 else 'were'} rejected, first {path}:{line}: {raw!r} ({rule})."
+    return Finding(
+        "no-readings-in-run", Severity.ERROR, run.run_id,
+        f"No reading falls into the run ({run.start_utc:%Y-%m-%d %H:%M:%S} to {run.end_utc:%H:%M:%S} UTC), though there are some around "
+        f"it: the nearest are {' and '.join(ends) or 'across its ends'}.{told}",
+        {"before_s": before_s, "after_s": after_s, "rejected": rejected[0] if rejected else 0},
+    )  # fmt: skip
 
 
 STAGE = Stage("instruments", "choosing instruments", _work)
