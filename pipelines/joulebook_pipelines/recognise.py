@@ -10,7 +10,17 @@ from dataclasses import replace
 
 from joulebook.findings import Finding, Severity
 from joulebook_pipelines.adapters import ADAPTERS
-from joulebook_pipelines.logs import bare_rows, clues, packed, prefixes, split_stamps, text, topics, wrapped
+from joulebook_pipelines.logs import (
+    bare_rows,
+    clues,
+    packed,
+    prefixes,
+    printed_records,
+    split_stamps,
+    text,
+    topics,
+    wrapped,
+)
 from joulebook_pipelines.logs.contract import Adapter, Head, Log, LogRefusedError, Part
 
 TABLES = frozenset({"nvidia-smi-csv", "meter-csv", "meter-json", "power-column"})
@@ -122,8 +132,8 @@ def _behind_prefix(head: Head, found: list[Adapter]) -> Adapter | None:
     if (inner := wrapped.plain(head)) is not None:
         with suppress(LogRefusedError):
             return _through(adapter_for(inner), wrapped.lines)
-    if not found and topics.find(head) and (table := _one_table(topics.plain(head), found)) is not None:
-        return _through(table, topics.objects)
+    if not found and (records := _of_records(head)) is not None:
+        return records
     if (prefix := prefixes.find(head)) is not None:
         inner = prefixes.without(head, prefix)
         if _has_time(inner) and (table := _one_table(inner, found)) is not None:
@@ -133,6 +143,15 @@ def _behind_prefix(head: Head, found: list[Adapter]) -> Adapter | None:
     dated = None if _has_time(head) else prefixes.dated_head(head)
     adapter = None if dated is None else _one_table(dated, found)
     return None if adapter is None else _through(adapter, prefixes.dated)
+
+
+def _of_records(head: Head) -> Adapter | None:
+    """Return the adapter of records behind topics or stamps, or as Python prints them; ``None`` where lines hold none."""
+    if topics.find(head) and (table := _one_table(topics.plain(head), [])) is not None:
+        return _through(table, topics.objects)
+    printed = printed_records.plain(head)
+    records = None if printed is None else _one_table(printed, [])
+    return _through(records, printed_records.objects) if records is not None and records.name == "meter-json" else None
 
 
 def _of_hosts(table: Adapter, head: Head, prefix: re.Pattern[str]) -> Adapter:

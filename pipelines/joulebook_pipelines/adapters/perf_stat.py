@@ -46,6 +46,14 @@ def _with_points(text: str) -> str:
 
 
 def _parse(log: Log) -> Iterator[Part]:
+    if not perf_reports.is_dated(log):
+        yield from _reports(log)
+        return
+    with perf_reports.dated(log) as copy:
+        yield from _reports(copy)
+
+
+def _reports(log: Log) -> Iterator[Part]:
     text = _with_points(log.head.text)
     first = re.search(rf"(?m){_EVENT}", text)
     if first is None:

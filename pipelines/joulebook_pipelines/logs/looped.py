@@ -60,7 +60,7 @@ class Times:
         LogRefusedError
             Several rounds have no time, and nothing says how far apart they are.
         """
-        collector = stamp_lines.find(log, re.compile(tool))
+        collector = stamp_lines.find(log, re.compile(tool), of_day=True)
         return cls(collector or untimed.of_dumps(log, rounds, cure))
 
     @property

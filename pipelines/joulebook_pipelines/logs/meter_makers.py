@@ -37,6 +37,9 @@ def told(bare: Sequence[str], found: list[Meaning]) -> list[Meaning]:
         found = [Meaning() if load else m for load, m in zip(loads, found, strict=True)]
         found = _in_units(found, {"power_w": "mW"})
     if titles >= _TAPO:
+        # The energies of the day and of the month are of the same plug: one counter is enough.
+        found = [Meaning() if t == "month_energy" else m for t, m in zip(bare, found, strict=True)]
+        found = [replace(m, place="") if t == "today_energy" else m for t, m in zip(bare, found, strict=True)]
         found = _in_units(found, _TAPO_UNITS)
     if titles & _GEOPM:
         found = [replace(m, place="node") if m.place == "board" else m for m in _in_units(found, _GEOPM_UNITS)]

@@ -116,10 +116,13 @@ class OfDay:
         self._days = midnight.Days()
 
     def utc(self, text: pl.Series) -> pl.Series:
-        """Return the UTC stamps of times such as ``23:59:58``, ``23:59:58.9`` or ``23:59:58:900``."""
+        """Return the UTC stamps of times such as ``23:59:58``, ``23:59:58.9``, ``23:59:58:900`` or ``11:59:58 PM``."""
         plain = pl.col("t").str.strip_chars().str.replace(r"^(\d{1,2}:\d{2}:\d{2})[,:](\d+)$", "${1}.${2}")
         dated = pl.concat_str(pl.lit(f"{self._date} "), plain)
+        halved = text.str.contains(r"(?i)[ap]m\s*$").any()
+        form = "%Y-%m-%d %I:%M:%S%.f %p" if halved else "%Y-%m-%d %H:%M:%S%.f"
+        dated = dated.str.replace(r"(?i)\s*([ap]m)\s*$", " ${1}") if halved else dated
         naive = text.alias("t").to_frame().select(
-            dated.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False).alias("ts_utc")
+            dated.str.to_datetime(form, time_unit="us", strict=False).alias("ts_utc")
         ).to_series()  # fmt: skip
         return self._clock.to_utc(self._days.over(naive))

@@ -8,7 +8,7 @@ from datetime import date
 
 import polars as pl
 
-from joulebook_pipelines.logs import local_time, stamps
+from joulebook_pipelines.logs import local_time, relative, stamps
 from joulebook_pipelines.logs.contract import Log, LogRefusedError
 
 _DAY, _MONTH = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -23,7 +23,10 @@ FORMS = {
 """What a collector writes: ``date -Is`` and the like, plain ``date``, that of Windows, ``date +%s``, ``ts`` of moreutils (which has no
 year)."""
 
-_POLARS = {**FORMS, "ts": FORMS["ts"].removesuffix(r"(?=\s)") + r"\b"}
+OF_DAY = rf"\d{{1,2}}:\d\d:\d\d(?:[.,]\d{{1,9}})?{stamps.HALF_DAY}"
+"""What ``date +%T`` and ``date +%r`` write; looked for where nothing else is a stamp."""
+
+_POLARS = {**FORMS, "of-day": OF_DAY, "ts": FORMS["ts"].removesuffix(r"(?=\s)") + r"\b"}
 """The same without a look ahead."""
 
 LEAD = r"^[\s#=*\[<>-]*(?:(?i:date|time|timestamp|ts|stamp|at)\s*[:=]\s*)?"
@@ -45,7 +48,7 @@ class StampLines:
     pattern
         Groups: the stamp, the rest of its line.
     style
-        ``iso``, ``date``, ``slashed``, ``epoch`` or ``ts``.
+        ``iso``, ``date``, ``slashed``, ``epoch``, ``ts`` or ``of-day``.
     form
         As in :mod:`joulebook_pipelines.logs.stamps`.
     clock
@@ -59,6 +62,7 @@ class StampLines:
     form: stamps.StampForm
     clock: local_time.Localiser
     began: date | None = None
+    of_day: relative.OfDay | None = None
 
     def split(self, texts: pl.Expr) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
         """Return the stamp (null where none), the rest of the line, and whether a line was meant as a stamp."""
@@ -75,7 +79,9 @@ class StampLines:
         return stamps.parse(texts.str.replace(_UTC_TAIL, "Z"), self.form)
 
     def utc(self, frame: pl.DataFrame, texts: pl.Expr) -> pl.Series:
-        """Return the moments of the stamps of a frame as ``ts_utc``."""
+        """Return the moments of the stamps of a frame as ``ts_utc``; those of times of day in the order of the file."""
+        if self.of_day is not None:
+            return self.of_day.utc(frame.select(texts.alias("t")).to_series()).alias("ts_utc")
         return self.clock.utc(frame, self.naive(texts))
 
 
@@ -103,7 +109,7 @@ def _in_year(texts: pl.Expr, began: date) -> pl.Expr:
     return whole.str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
 
 
-def find(log: Log, ignore: re.Pattern[str]) -> StampLines | None:
+def find(log: Log, ignore: re.Pattern[str], *, of_day: bool = False) -> StampLines | None:
     """Return how the collector stamps of a file are written, ``None`` where it has none.
 
     Parameters
@@ -112,6 +118,8 @@ def find(log: Log, ignore: re.Pattern[str]) -> StampLines | None:
         The file.
     ignore
         Lines of the tool itself that hold a time.
+    of_day
+        Times of day are stamps as well, where there are no others.
 
     Raises
     ------
@@ -128,7 +136,7 @@ def find(log: Log, ignore: re.Pattern[str]) -> StampLines | None:
                 found.setdefault(style, []).append((number, match[1]))
                 break
     if not found:
-        return None
+        return _times_of_day(log, ignore) if of_day else None
     style = max(found, key=lambda s: len(found[s]))
     first, sample = found[style][0]
     texts = [t for _, t in found[style][:200]]
@@ -147,3 +155,26 @@ def find(log: Log, ignore: re.Pattern[str]) -> StampLines | None:
         form_ = local_time.form(log, [re.sub(_UTC_TAIL, "Z", t) for t in texts])
     clock = local_time.localiser(log, form_, first, sample)
     return StampLines(f"{LEAD}({_POLARS[style]}){TAIL}", style, form_, clock, began)
+
+
+def stands_alone(line: str) -> bool:
+    """Tell whether a line holds a stamp and nothing else."""
+    forms = (*FORMS.values(), OF_DAY)
+    return any((m := re.match(f"{LEAD}({form}){TAIL}", f"{line} ")) and not m[2].strip() for form in forms)
+
+
+def _times_of_day(log: Log, ignore: re.Pattern[str]) -> StampLines | None:
+    """Return how times of day are written that begin lines, ``None`` where none do.
+
+    Raises
+    ------
+    LogRefusedError
+        study.toml does not give the day of the first line, or the zone.
+    """
+    lines = ((n, line) for n, line in enumerate(log.head.lines, 1) if not ignore.search(line))
+    first = next(((n, m[1]) for n, line in lines if (m := re.match(f"{LEAD}({OF_DAY}){TAIL}", line))), None)
+    if first is None:
+        return None
+    clock = relative.OfDay(log, *first)
+    form_ = stamps.StampForm("of-day", aware=False)
+    return StampLines(f"{LEAD}({OF_DAY}){TAIL}", "of-day", form_, local_time.Localiser(None), of_day=clock)
