@@ -97,3 +97,31 @@ def test_the_load_of_a_jetson_is_no_power():
     found = meter_columns.meanings(["time", "jetson_clocks", "GPU1", "power cur", "power avg"])
     assert [m.unit for m in found] == ["", "", "", "mW", "mW"]
     assert found[3].place == found[4].place == ""
+
+
+def test_a_chip_of_apple_is_one_package():
+    titles = ["time", "CPU Power (mW)", "GPU Power (mW)", "ANE Power (mW)", "Combined Power (CPU + GPU + ANE) (mW)"]
+    assert [m.place for m in meter_columns.meanings(titles)[1:]] == ["cores", "igpu", "ane", "package"]
+    assert [m.place for m in meter_columns.meanings(titles[:3])[1:]] == ["cpu", "gpu"]
+
+
+def test_of_the_statistics_of_nvitop_the_mean_is_read():
+    titles = ["run/timestamp", *(f"run/cuda:0 (gpu:3)/power_usage (W)/{s}" for s in ("mean", "min", "max", "last"))]
+    found = meter_columns.meanings(titles)
+    assert [m.role for m in found] == ["time", "quantity", "", "", ""]
+    assert (found[1].quantity, found[1].unit, found[1].place) == ("power_w", "W", "gpu 3")
+
+
+@pytest.mark.parametrize("bounds", [("from", "to"), ("von", "bis")])
+def test_a_span_is_told_by_its_two_ends(bounds):
+    assert [m.role for m in meter_columns.meanings([*bounds, "Verbrauch (kWh)"])] == ["start", "end", "quantity"]
+
+
+@pytest.mark.parametrize("title", ["Energie in Euro", "gpu_0_power_usage_percentage", "energy cost eur"])
+def test_money_and_shares_are_no_readings(title):
+    assert meter_titles.meaning(title).quantity == ""
+
+
+@pytest.mark.parametrize("title", ["NPU ID", "card", "aip", "HPU index"])
+def test_a_column_of_accelerators_names_devices(title):
+    assert meter_titles.meaning(title).role == "device"

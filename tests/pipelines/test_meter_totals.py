@@ -92,3 +92,9 @@ def test_two_cards_that_say_the_same_are_two(store: Store, tmp_path: Path) -> No
     told, codes = scopes(store, tmp_path, ["gpu_0_power_w", "gpu_1_power_w"], [A, A])
     assert told == {"gpu:0": "board", "gpu:1": "board"}
     assert "column-is-total" not in codes
+
+
+def test_the_output_of_a_supply_is_not_averaged_with_its_input(store: Store, tmp_path: Path) -> None:
+    told, _ = scopes(store, tmp_path, ["psu1_in_w", "psu1_out_w", "psu2_in_w"], [A, [0.9 * a for a in A], B])
+    assert told == {"psu:1": "node", "psu:1-out": "dc", "psu:2": "node"}
+    assert store.table("readings").filter(pl.col("device") == "psu:1")["power_w"].to_list() == A

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from joulebook_pipelines.logs.contract import Options
 
@@ -42,6 +43,20 @@ BY_HEADER = {"board", "package", "dram", "dc", "part"}
 
 _SOURCE = re.compile(r"^(?:intel )?rapl (?=.)")
 """Counters of a processor that a title names before the domain."""
+
+
+_FEED = re.compile(r"(?:.+-)?mains?(?:-?[abc\d])?|inlet(?::\d+)?")
+
+
+def is_feed(device: str) -> bool:
+    """Tell whether all that the columns beside it tell comes in here: the legs of a house, the inlets of a rack's strip."""
+    return _FEED.fullmatch(device) is not None
+
+
+def apart(device: str, scope: str, known: Collection[tuple[str, str]]) -> str:
+    """Return the name of a device; the output of a supply has its own where the input is in the table as well."""
+    both = scope == "dc" and any(d == device and s != scope for d, s in known)
+    return f"{device}-out" if both else device
 
 
 def is_known(about: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +16,7 @@ _OF_ROWS = frozenset({"", "gpu"})
 """Places of titles that are about the device that a row names."""
 
 _ENERGETIC = frozenset({"power_w", *ENERGIES})
+_BOUNDS = (("start", "end"), ("from", "to"), ("von", "bis"))
 _HOSTS = {"host", "hostname", "server", "machine", "node", "nodename", "node_name"}
 _USAGE = {"usage", "consumption", "verbrauch", "amount", "consumo", "consommation"}
 
@@ -130,9 +130,9 @@ def meanings(titles: Sequence[str], units: Sequence[str] = ()) -> list[Meaning]:
             Meaning("value") if i in measured and any(m.role == "unit" for m in found) else m
             for i, m in enumerate(found)
         ]
-    bounds = {"start": bare.index("start"), "end": bare.index("end")} if {"start", "end"} <= set(bare) else {}
-    for role, at in bounds.items():
-        found[at] = Meaning(role)
+    bounds = next((p for p in _BOUNDS if set(p) <= set(bare)), ())
+    for role, title in zip(("start", "end"), bounds, strict=False):
+        found[bare.index(title)] = Meaning(role)
     return meter_makers.told(bare, found)
 
 
@@ -255,7 +255,8 @@ def _groups(
             counts.append((column, m.counts))
         if m.total or m.place in meter_titles.INPUTS:
             totals.add(device)
-    groups = [Group(d, own_scope(s, f), tuple(f), d in totals) for (d, s), f in fields.items() if f]
+    apart = {k: device_places.apart(*k, fields) for k in fields}
+    groups = [Group(apart[d, s], own_scope(s, f), tuple(f), d in totals) for (d, s), f in fields.items() if f]
     return tuple(_parts_of_the_total(groups, options)), tuple(counts), tuple(twice)
 
 
@@ -276,15 +277,11 @@ def own_scope(scope: str, fields: Sequence[Field]) -> str:
     return scope if any(f.quantity in _ENERGETIC for f in fields) else "part"
 
 
-_FEED = re.compile(r"(?:.+-)?mains?(?:-?[abc\d])?|inlet(?::\d+)?")
-"""Where all that the columns beside it tell comes in: the legs of a house, the inlets of a rack's strip."""
-
-
 def _parts_of_the_total(groups: list[Group], options: Options) -> list[Group]:
     """Make what lies beside a total a part of it, so that it is not added twice."""
     main = device_places.of("", options)[0]
     has_power = [g for g in groups if any(f.quantity == "power_w" for f in g.fields)]
-    feeds = {g.device for g in has_power if _FEED.fullmatch(g.device)}
+    feeds = {g.device for g in has_power if device_places.is_feed(g.device)}
     if feeds and all(g.device in feeds or g.device not in {main, ""} for g in has_power):
         return [_as_part(g) if g in has_power and g.device not in feeds else g for g in groups]
     totals = [g.device for g in has_power if g.total]

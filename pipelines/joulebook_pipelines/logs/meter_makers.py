@@ -16,6 +16,7 @@ _GEOPM = frozenset({"epoch_count", "region_hash"})
 _GEOPM_UNITS = {"power_w": "W", "energy_j": "J"}
 """GEOPM's signals are in SI units; its board is the machine."""
 
+_APPLE_TOTALS = ("package", "combined cpu gpu ane", "combined", "soc")
 _NVIDIA = {"power.draw", "power.draw [w]", "power.draw.instant [w]", "power.draw.average [w]", "power.draw.instant"}
 _NVIDIA_CARDS = ("index", "gpu_bus_id", "pci.bus_id", "uuid", "gpu_uuid")
 
@@ -41,6 +42,7 @@ def told(bare: Sequence[str], found: list[Meaning]) -> list[Meaning]:
         found = [Meaning() if t == "month_energy" else m for t, m in zip(bare, found, strict=True)]
         found = [replace(m, place="") if t == "today_energy" else m for t, m in zip(bare, found, strict=True)]
         found = _in_units(found, _TAPO_UNITS)
+    found = _of_apple(found)
     if titles & _GEOPM:
         found = [replace(m, place="node") if m.place == "board" else m for m in _in_units(found, _GEOPM_UNITS)]
     if _NVIDIA & titles and not any(m.role == "device" for m in found):
@@ -48,6 +50,16 @@ def told(bare: Sequence[str], found: list[Meaning]) -> list[Meaning]:
         card = next((bare.index(t) for t in _NVIDIA_CARDS if t in titles), None)
         found = [Meaning("device", place="gpu") if i == card else m for i, m in enumerate(found)]
     return found
+
+
+def _of_apple(found: list[Meaning]) -> list[Meaning]:
+    """Return the meanings with a package that holds all, where a neural engine tells of a chip of Apple and a total is there."""
+    places = {m.place for m in found if m.quantity in {"power_w", "energy_j"}}
+    total = next((p for p in _APPLE_TOTALS if p in places), None)
+    if "ane" not in places or total is None:
+        return found
+    told = {total: "package", "cpu": "cores", "gpu": "igpu"}
+    return [replace(m, place=told.get(m.place, m.place)) for m in found]
 
 
 def _in_units(found: list[Meaning], units: dict[str, str]) -> list[Meaning]:

@@ -18,6 +18,7 @@ from joulebook_pipelines.logs import (
     meter_long,
     meter_oddities,
     meter_table,
+    meter_vocabulary,
     midnight,
     relative,
     rows,
@@ -177,7 +178,11 @@ class Reader:
         column = self.found.layout.device
         if group.device or column is None:
             return timed.with_columns(device=pl.lit(group.device)), group.scope
-        cards = self.found.layout.cards or group.scope == "board" or self._title(column).casefold().startswith("gpu")
+        cards = (
+            self.found.layout.cards
+            or group.scope == "board"
+            or self._title(column).casefold().startswith(("gpu", *meter_vocabulary.CARDS))
+        )
         text = pl.col(column).fill_null("").str.strip_chars(' "')
         numbered = pl.concat_str(pl.lit("gpu:" if cards else "meter:"), text)
         default = device_places.MAIN_DEVICE.get(group.scope, "meter")

@@ -12,11 +12,18 @@ _SENSOR = re.compile(r"Power:(package|dram|core|cores|uncore|psys)(?:-(\d+))?(?:
 """s-tui's RAPL sensors, in watts, with the number of the socket."""
 
 
+_NVITOP = re.compile(r"(?:[^/]*/)*(?:cuda:\d+ )?\(?gpu:(\d+)\)?/(\w+) \(([^)]+)\)/(\w+)")
+_NVITOP_READ = {("power_usage", "W", "mean"): "power_w", ("temperature", "C", "mean"): "temperature_c"}
+"""nvitop's collectors write several statistics of each quantity; the mean is that of the interval."""
+
+
 def meaning(title: str) -> Meaning | None:
     """Return what a title says that is a series of Prometheus, or a sensor of s-tui; ``None`` where it is neither.
 
     Examples
     --------
+    >>> meaning("cuda:0 (gpu:2)/power_usage (W)/mean").place, meaning("cuda:0 (gpu:2)/power_usage (W)/max").place
+    ('gpu 2', '')
     >>> meaning('DCGM_FI_DEV_POWER_USAGE{gpu="1"}').place, meaning("Power:dram,0").place
     ('gpu 1', 'dram 0')
     """
@@ -28,6 +35,11 @@ def meaning(title: str) -> Meaning | None:
             "W",
             f"{sensor[1]} {number}".strip() if sensor[1] in {"package", "dram"} else sensor[1],
         )
+    if re.fullmatch(r"[\w-]+/timestamp", title.strip()):
+        return Meaning("time")  # nvitop's tag before it
+    if card := _NVITOP.fullmatch(title.strip()):
+        quantity = _NVITOP_READ.get((card[2], card[3], card[4]))
+        return Meaning() if quantity is None else Meaning("quantity", quantity, card[3], f"gpu {card[1]}")
     match = re.fullmatch(r"(\w+)\s*(?:\{(.*)\})?", title.strip())
     if match is None or not prometheus_names.looks_known(match[1]):
         return None

@@ -34,9 +34,12 @@ OWN_UNITS = {
 
 VALUE = {"value", "wert", "valor", "valeur", "messwert"}  # fmt: skip
 UNIT = {"unit", "units", "einheit", "unite", "unidad"}  # fmt: skip
+CARDS = ("npu", "npuid", "card", "accelerator", "aip", "hpu", "dcu", "mlu", "tpu", "ipu", "xpu")
+"""What makers of accelerators other than graphics cards call them."""
+
 DEVICE = {
     "device", "sensor", "meter", "plug", "outlet", "channel", "kanal", "gerat", "geraet", "socket", "gpu", "node",
-    "circuit", "entity", "host", "hostname", "server", "machine", "gpuid", "deviceid",
+    "circuit", "entity", "host", "hostname", "server", "machine", "gpuid", "deviceid", "dev", *CARDS,
 }  # fmt: skip
 POWER = {
     "power", "pwr", "watt", "watts", "leistung", "wirkleistung", "puissance", "potencia", "potenza", "vermogen",
@@ -70,7 +73,7 @@ NOT_A_READING = {
     "update",
     "samples", "count", "unit", "units", "percentiles", "percentile", "saving", "savings", "pct", "percent", "status",
     "state", "mode", "id", "norm", "edp", "production", "produced", "export", "exported", "returned", "injected", "einspeisung",
-    "fundamental", "fund", "ret",
+    "fundamental", "fund", "ret", "percentage", "euro", "eur", "usd", "gbp", "kosten",
 }  # fmt: skip
 SECONDARY = {
     "voltage": ("voltage_v", ""), "spannung": ("voltage_v", ""), "volt": ("voltage_v", "V"),
