@@ -23,7 +23,7 @@ METRICS = (
 """Numbers of a whole run that the steps of a campaign may be compared by."""
 
 _UNITS = {
-    "_s": ("s", "ms", "us", "min", "h"), "_w": ("W", "kW", "MW", "mW", "uW"), "_va": ("VA", "kVA"),
+    "_s": ("s", "ms", "us", "min", "h"), "_w": ("W", "kW", "MW", "mW", "uW", "dW", "daW"), "_va": ("VA", "kVA"),
     "_var": ("var", "kvar"),
     "_j": ("J", "kJ", "MJ", "mJ", "uJ", "Wh", "kWh", "MWh", "mWh"), "_ratio": ("%", "1"), "_rpm": ("rpm",),
     "_bytes": ("B", "KiB", "MiB", "GiB", "kB", "MB", "GB"), "_hz": ("Hz", "kHz", "MHz", "GHz"), "_c": ("°C",),
@@ -37,6 +37,6 @@ def usual_units(column: str) -> tuple[str, ...]:
     Examples
     --------
     >>> usual_units("power_w")
-    ('W', 'kW', 'MW', 'mW', 'uW')
+    ('W', 'kW', 'MW', 'mW', 'uW', 'dW', 'daW')
     """
     return next((units for ending, units in _UNITS.items() if column.endswith(ending)), ())

@@ -17,6 +17,7 @@ def _number(text, quantity="power_w", unit="W", **options):
     ("text", "watts"),
     [
         ("62.48 W", 62.48), (" 62.48", 62.48), ("0.95 kW", 950.0), ("300 mW", 0.3), ("1.2e3", 1200.0), ("7 W", 7.0),
+        ("2505 dW", 250.5), ("25 daW", 250.0),
         ("nan", None), ("[N/A]", None), ("", None), ("9.99999999e+37", None), ("inf", None), ("12 kWh", None), ("1 2", None),
     ],
 )  # fmt: skip

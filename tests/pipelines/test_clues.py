@@ -3,8 +3,8 @@
 import pytest
 
 from joulebook_pipelines import recognise
-from joulebook_pipelines.logs import text
-from joulebook_pipelines.logs.contract import Log, LogRefusedError, Options
+from joulebook_pipelines.logs import clues, text
+from joulebook_pipelines.logs.contract import Head, Log, LogRefusedError, Options
 
 SB3 = "time/fps,time/iterations,time/time_elapsed,time/total_timesteps,rollout/ep_rew_mean,train/loss\n" + "".join(
     f"{900 - i},{i},{2 * i},{2048 * i},{20 + i},{7.5 - i}\n" for i in range(1, 4)
@@ -94,3 +94,8 @@ def test_what_tools_print_for_people_is_refused_with_what_to_log_instead(tmp_pat
     with pytest.raises(LogRefusedError) as refused:
         recognise.adapter_for(head)
     assert cure in str(refused.value)
+
+
+def test_a_name_of_snmp_speaks_of_power() -> None:
+    line = "2026-03-02T10:00:00Z PowerNet-MIB::rPDU2DeviceStatusPower.1 = INTEGER: 25\n"
+    assert "line 1 speaks of power" in clues.why_unknown(Head("pdu.log", line * 5, "utf-8", True))

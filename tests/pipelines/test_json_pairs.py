@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from joulebook_pipelines import ingest, recognise
-from joulebook_pipelines.logs import json_pairs, json_tables, text
+from joulebook_pipelines.logs import json_pairs, json_records, json_tables, text
 from joulebook_pipelines.logs.contract import LogRefusedError, Options
 from joulebook_pipelines.store import Store
 
@@ -117,3 +117,10 @@ def test_a_row_by_number_is_no_card() -> None:
     assert json_tables.rows(cards) == []
     assert json_pairs.closed('{"a": "x,y", "b": [1') == {"a": "x,y"}
     assert json_pairs.closed("{") is None
+
+
+def test_cards_by_number_are_elements_and_other_numbers_names() -> None:
+    assert json_records.flat({"gpus": {"1": {"power_w": 2}}, "dps": {"19": 2505}}) == {
+        "gpu 1.power_w": "2",
+        "dps.19": "2505",
+    }

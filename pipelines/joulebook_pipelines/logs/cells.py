@@ -18,7 +18,7 @@ _FACTORS = {
     "power": {
         "w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6, "MW": 1e6,
         "kwatt": 1e3, "kwatts": 1e3, "kilowatt": 1e3, "kilowatts": 1e3, "milliwatt": 1e-3, "milliwatts": 1e-3,
-        "microwatt": 1e-6, "microwatts": 1e-6, "megawatt": 1e6, "megawatts": 1e6,
+        "microwatt": 1e-6, "microwatts": 1e-6, "megawatt": 1e6, "megawatts": 1e6, "dW": 0.1, "daW": 10.0,
     },
     "energy": {
         "j": 1.0, "joules": 1.0, "joule": 1.0, "kj": 1e3, "mj": 1e-3, "uj": 1e-6, "µj": 1e-6, "MJ": 1e6, "nj": 1e-9,

@@ -18,7 +18,7 @@ _WATTS = re.compile(
 )
 _NESTED = re.compile(r"\s*\[\s*\[")
 _CARBON = re.compile(r"(?i)co2|carbon|emission")
-_KEYED = re.compile(r"(?i)(?<![a-z])(?:power|energy|watts?|consumption)(?![a-z])")
+_KEYED = re.compile(r"(?i)(?<![a-z])(?:power|energy|watts?|consumption)(?![a-z])|(?-i:[a-z](?:Power|Energy)(?![a-z]))")
 
 _COUNTED = re.compile(r"(?i)(?:^|[/_ ])(?:epochs?|steps?|iter(?:ation)?s?|timesteps|episodes?|totalenvinteracts)$")
 _LEARNED = re.compile(r"(?i)loss|(?:^|[/_ ])(?:ep_)?rew(?:ard)?(?:_|$)|return|epret|accuracy|mAP")

@@ -108,7 +108,7 @@ def flat(record: dict[str, Any]) -> dict[str, str]:
     stack: list[tuple[str, Any]] = [("", record)]
     while stack and len(cells) < MOST_CELLS:
         name, value = stack.pop()
-        if isinstance(value, dict) and name and value and all(str(k).isdecimal() for k in value):
+        if isinstance(value, dict) and name and value and all(map(_is_element, value, value.values())):
             stack += [(_element(name, int(k)), v) for k, v in reversed(value.items())]
         elif isinstance(value, dict):
             stack += [(f"{name}.{k}" if name else str(k), v) for k, v in reversed(value.items())]
@@ -117,6 +117,11 @@ def flat(record: dict[str, Any]) -> dict[str, str]:
         elif name:
             cells[name] = "" if value is None else str(value)
     return cells
+
+
+def _is_element(key: str, value: object) -> bool:
+    """Tell whether a member is an element of a list that is written as an object by numbers."""
+    return key.isdecimal() and isinstance(value, dict)
 
 
 def _number(element: object, at: int) -> int:
