@@ -13,7 +13,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from joulebook import occupancy, stats
+from joulebook import occupancy, stats, wording
 from joulebook.findings import Estimate, Finding, Severity
 from joulebook.occupancy import Series
 from joulebook.phase_timeline import Floats
@@ -174,8 +174,8 @@ def doubted(marginal: Estimate, found: Beside) -> tuple[Estimate, tuple[Finding,
     lower = marginal.value if marginal.lo is None else marginal.lo
     finding = Finding(
         "marginal-other-draw", Severity.WARNING, "marginal energy",
-        f"The machine's power stepped {found.steps} times by up to {found.most_w:.4g} W while its boards did not: another "
-        f"job may have drawn {found.energy_j:.4g} J of the run's energy. The interval reaches down by that.",
+        f"The machine's power stepped {wording.counted(found.steps, 'time')} by up to {found.most_w:.4g} W while its boards did not: another "
+        f"job may have drawn {wording.energy(found.energy_j)} of the run's energy. The interval reaches down by that.",
         {"energy_j": found.energy_j, "most_w": found.most_w, "steps": found.steps},
     )  # fmt: skip
     reason = "; ".join(filter(None, (marginal.reason, why)))

@@ -28,6 +28,12 @@ REASONS = {
     "duplicate": "no news: same stamp as the reading before it, or its last digit trembles",
 }
 
+USUAL_RANGES_J = (4294.967296, 65532.610987, 65712.999613, 262143.328850)
+"""Where counters of processors wrap: 32 bits of µJ, and what kernels say of 32 bits of a chip's own unit [J]."""
+
+NEAR_RANGE, MANY_RESETS = 0.95, 3
+"""A counter that came so near to one of these and started again so often wraps there, most likely."""
+
 PerDevice: TypeAlias = float | Mapping[str, float] | None
 
 _NOTHING = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
@@ -112,7 +118,9 @@ def deltas(counters: pl.DataFrame, *, range_j: PerDevice = None, max_power_w: Pe
     ).with_columns(pl.col("kind").replace_strict(REASONS, return_dtype=pl.String).alias("reason"))  # fmt: skip
     schema = {"device": pl.String, "quantum_j": pl.Float64, "safe_interval_s": pl.Float64}
     devices = pl.DataFrame(facts, schema=schema, orient="row")
-    return Deltas(frame, devices, _findings(frame, devices))
+    tops = dict(rows.group_by("device").agg(pl.col("energy_counter_j").max()).iter_rows())
+    unranged = {device: top for device, top in tops.items() if _for(range_j, device) is None}
+    return Deltas(frame, devices, _findings(frame, devices, unranged))
 
 
 def _for(value: PerDevice, device: str) -> float | None:
@@ -191,7 +199,18 @@ def unsigned_differences(
     return Deltas(frame, devices, _findings(frame, devices))
 
 
-def _findings(frame: pl.DataFrame, devices: pl.DataFrame) -> tuple[Finding, ...]:
+def _range_said(top_j: float | None, resets: int) -> str:
+    """Return what to write where a counter of unknown range starts again so often that it may only have come to its end."""
+    if top_j is None or resets < MANY_RESETS:
+        return ""
+    known = next((r for r in USUAL_RANGES_J if NEAR_RANGE * r < top_j < r), None)
+    value = "the height at which it does" if known is None else f"{known:.6f}"
+    return f" If it starts again at the same height each time ({top_j:.6g} J is the highest read), add range_j = {value} to its [[source]]."
+
+
+def _findings(
+    frame: pl.DataFrame, devices: pl.DataFrame, unranged: Mapping[str, float] | None = None
+) -> tuple[Finding, ...]:
     notable = frame.filter(pl.col("kind").is_in(["wrap", "reset", "glitch", "unknown"]))
     counted = notable.group_by("device", "kind").agg(n=pl.len(), at=pl.col("ts_utc").min()).sort("device", "kind")
     found = []
@@ -199,6 +218,7 @@ def _findings(frame: pl.DataFrame, devices: pl.DataFrame) -> tuple[Finding, ...]
         severity = Severity.NOTE if kind == "wrap" else Severity.WARNING
         places = "once" if n == 1 else f"{n} times"
         message = f"{places}, first at {at:%Y-%m-%dT%H:%M:%S}Z: {REASONS[kind]}."
+        message += _range_said((unranged or {}).get(device), n) if kind == "reset" else ""
         found.append(Finding(f"counter-{kind}", severity, device, message, {"count": n}))
     long = frame.join(devices, on="device").filter(pl.col("span_s") >= pl.col("safe_interval_s"))
     for device, n, safe in (

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from joulebook import arrays, bridges, stretches, uncertainty
+from joulebook.counter_walk import LIKELY_TOP_W
 from joulebook.energy_device import DeviceEnergy, judged
 from joulebook.stretches import Stretches
 
@@ -50,6 +51,12 @@ def measure_counter(
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur_s, held_s=held_s)
     if not inside.start_s.size and result.n > 1:
         result = replace(result, reason=UNTOLD)
+    doubtful = deltas.filter(pl.col("kind").is_in(["unknown", "glitch"]) & pl.col("energy_j").is_null())
+    ends_s = arrays.seconds(doubtful["ts_utc"], origin_us)
+    if result.peak_w is not None and np.any((ends_s > 0) & (ends_s <= length_s)):
+        # The steps of the highest power are the first that may hide a wrap: those that are sure are no measure of them.
+        open_w, open_s = max(result.peak_w, LIKELY_TOP_W), float((result.hole_end_s - result.hole_start_s).sum())
+        result = replace(result, open_w=open_w, unknown_j=open_s * open_w)
     blocks = 1 + int(((result.hole_start_s > 0) & (result.hole_end_s < length_s)).sum())
     return replace(result, noise_j=0.0, resolution_j=uncertainty.quantum_j(quantum_j, blocks=blocks))
 

@@ -19,9 +19,6 @@ Kind = Literal["instant", "mean", "hold"]
 NEAR_PERIODS = 1.5
 """A bridged step of more periods than this lacks at least one reading."""
 
-BESIDE = 3
-"""Readings on either side of an end of the window whose medians tell whether power jumps there: one may lie on the jump."""
-
 
 @dataclass(frozen=True)
 class Rule:
@@ -71,6 +68,7 @@ class DeviceEnergy:
     unknown_j: float = 0.0
     peak_w: float | None = None
     refused: bool = False
+    open_w: float | None = None
 
     @property
     def known(self) -> bool:
@@ -272,19 +270,14 @@ def judged(
     grain, noise = uncertainty.grain_w(inside), uncertainty.noise_j(s)
     edges = uncertainty.edges_j(blur_s=blur_s, held_s=held_s, sd_w=stats.standard_deviation(inside))
     # Point readings show a jump at an end in their own differences; of means only the ends tell.
-    more = max(uncertainty.jumps_j(blur_s=blur_s, jumps_w=_jumps_w(power_w, seen)) - noise, 0.0)
+    far = int(blur_s / result.period_s) if result.period_s and blur_s > 2 * result.period_s else 0
+    more = max(uncertainty.jumps_j(blur_s=blur_s, jumps_w=load_edges.jumps_w(power_w, seen, far)) - noise, 0.0)
     return replace(
         result,
         noise_j=noise,
         edges_j=float(np.hypot(edges, more)),
         resolution_j=uncertainty.resolution_j(s, grain=grain, sd_step_w=step_sd),
     )
-
-
-def _jumps_w(power_w: Floats, seen: slice) -> float:
-    """Return by how much power differs between outside and inside at both ends of the window, added up [W]."""
-    ends = [(power_w[max(i - BESIDE, 0) : i], power_w[i : i + BESIDE]) for i in (seen.start, seen.stop)]
-    return sum(abs(ranks.median(after) - ranks.median(before)) for before, after in ends if before.size and after.size)
 
 
 def _reason(result: DeviceEnergy, power_w: Floats, *, holes: int, open_s: float, length_s: float) -> str:

@@ -78,14 +78,19 @@ def _gaps(d: DeviceEnergy, start_utc: datetime, length_s: float) -> list[Finding
     )
     message = (
         f"{many} of {lasting(float(seconds[longest]))} from {place} is not bridged: its energy is not in the value and "
-        f"widens the interval upwards by its length times {d.peak_w or 0:.4g} W, the highest power seen. Find out "
-        "what stopped the log there."
+        f"widens the interval upwards by its length times {_at_most(d)}. Find out what stopped the log there."
     )
     evidence = {
         "gaps": int(seconds.size), "seconds": float(seconds.sum()), "longest_s": float(seconds[longest]),
         "longest_from": place,
     }  # fmt: skip
     return [Finding("gap-not-bridged", Severity.WARNING, d.device, message, evidence)]
+
+
+def _at_most(d: DeviceEnergy) -> str:
+    if d.open_w is None:
+        return f"{d.peak_w or 0:.4g} W, the highest power seen"
+    return f"{d.open_w:.4g} W, as steps that may hide a turn of the counter are those of the highest power"
 
 
 SHORT_RATIO = 1e-3

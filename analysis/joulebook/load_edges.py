@@ -79,6 +79,31 @@ def hold(
     return stretches.in_order(middle, *held), begin + length_s - end
 
 
+def jumps_w(power_w: Floats, seen: slice, far: int = 0) -> float:
+    """Return by how much power differs across both ends of a window, added up [W].
+
+    Parameters
+    ----------
+    power_w
+        Readings of the log, in order of time [W].
+    seen
+        Those within the window.
+    far
+        Readings over which a sensor that trails moves from one level to the other, moved back by half: most of it lies behind
+        an end.
+
+    Examples
+    --------
+    >>> jumps_w(np.array([60.0] * 5 + [300.0] * 5 + [60.0] * 5), slice(5, 10))
+    480.0
+    """
+    ends = [
+        (power_w[max(i - far // 2 - BESIDE, 0) : max(i - far // 2, 0)], power_w[i + far : i + far + BESIDE])
+        for i in (seen.start, seen.stop)
+    ]
+    return float(sum(abs(ranks.median(b) - ranks.median(a)) for a, b in ends if a.size and b.size))
+
+
 def _jumps(without: Floats, within: Floats, usual_w: float) -> bool:
     """Tell whether power differs between both sides of an end by more than it does from reading to reading, and within each.
 

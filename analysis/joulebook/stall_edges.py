@@ -50,7 +50,7 @@ def told_apart(dips: pl.DataFrame, first_utc: datetime, last_utc: datetime) -> p
     return dips.with_columns(kind=pl.when(idle).then(pl.lit("idle")).otherwise("kind"))
 
 
-def findings(dips: pl.DataFrame, first_utc: datetime, last_utc: datetime) -> tuple[Finding, ...]:
+def findings(dips: pl.DataFrame, first_utc: datetime, last_utc: datetime, *, busy_w: float) -> tuple[Finding, ...]:
     """Say how much of a run lies before or after its work.
 
     Parameters
@@ -59,12 +59,14 @@ def findings(dips: pl.DataFrame, first_utc: datetime, last_utc: datetime) -> tup
         Columns ``start_utc``, ``end_utc``, ``seconds``, ``mean_w`` [W], ``kind``.
     first_utc, last_utc
         First and last reading.
+    busy_w
+        Power at work [W].
 
     Examples
     --------
     >>> at = [datetime(2026, 1, 1, 0, minute) for minute in range(3)]
     >>> dips = pl.DataFrame({"start_utc": at[:1], "end_utc": at[1:2], "seconds": 60.0, "mean_w": 90.0, "kind": "idle"})
-    >>> findings(dips, at[0], at[2])[0].evidence["energy_j"]
+    >>> findings(dips, at[0], at[2], busy_w=300.0)[0].evidence["energy_j"]
     5400.0
     """
     idle = dips.filter(pl.col("kind") == "idle")
@@ -74,9 +76,10 @@ def findings(dips: pl.DataFrame, first_utc: datetime, last_utc: datetime) -> tup
         return ()
     parts = [f"{lasting(seconds)} at the {end}" for seconds, end in ((head, "start"), (tail, "end")) if seconds > 0]
     joules = float((idle["seconds"] * idle["mean_w"]).sum())
+    mean_w = joules / float(idle["seconds"].sum())
     return (Finding(
         "idle-at-edges", Severity.NOTE, "stalls",
-        f"For {' and '.join(parts)} the run draws no more than a waiting machine, {energy(joules)} together: no "
+        f"For {' and '.join(parts)} the run draws {mean_w:.4g} W, at work {busy_w:.4g} W; {energy(joules)} together: no "
         "stalls, but part of the run's energy. Narrow its start and end if the job was not running then.",
         {"head_s": head, "tail_s": tail, "energy_j": joules},
     ),)  # fmt: skip

@@ -125,20 +125,20 @@ def find(
     """
     ticks, period = _ticks(power)
     if ticks.height < 20:
-        return _none(f"too few readings ({ticks.height}) to find two levels")
+        return none(f"too few readings ({ticks.height}) to find two levels")
     if min_stall_s is not None and period > min_stall_s / 2:
-        return _none(f"readings are {period:.3g} s apart: stalls of {min_stall_s:.3g} s may fall between them")
+        return none(f"readings are {period:.3g} s apart: stalls of {min_stall_s:.3g} s may fall between them")
     watts = ticks["power_w"].to_numpy()
     low, high, threshold, separation = levels(watts)
     if separation < MIN_SEPARATION:
-        return _none(f"one level of power: the best two are {separation:.2g} standard deviations apart")
+        return none(f"one level of power: the best two are {separation:.2g} standard deviations apart")
     below = _below(watts, threshold - HYSTERESIS * (high - low) / 2, threshold + HYSTERESIS * (high - low) / 2)
     limit_w = max(STALL_RATIO * high, 0.0 if idle_w is None else idle_w + STALL_ABOVE_IDLE * (high - idle_w))
     frame = stall_edges.told_apart(_events(ticks, below, (low + high) / 2, limit_w), *_ends(ticks))
     if marks is not None and not marks.is_empty():
         frame = _marked(frame, marks)
     priced = _priced(frame, high, idle_w=idle_w, n=ticks.height, period=_period(frame.filter(pl.col("kind") != "idle")))
-    priced = replace(priced, findings=priced.findings + stall_edges.findings(frame, *_ends(ticks)))
+    priced = replace(priced, findings=priced.findings + stall_edges.findings(frame, *_ends(ticks), busy_w=high))
     short = _too_short(watts, below, high, period)
     if not short:
         return priced
@@ -285,7 +285,7 @@ def _priced(frame: pl.DataFrame, busy_w: float, *, idle_w: float | None, n: int,
     )  # fmt: skip
 
 
-def _none(reason: str) -> Stalls:
-    """Return the answer where no two levels are seen."""
+def none(reason: str) -> Stalls:
+    """Return the answer where stalls are not to be seen, with why."""
     w, j, s = (Estimate.refused(reason, unit=u) for u in ("W", "J", "s"))
     return Stalls(pl.DataFrame(schema=SCHEMA), w, w, j, j, j, s, s, ())

@@ -205,3 +205,32 @@ def test_a_counter_that_is_never_sure_is_told_from_one_that_was_not_read() -> No
     assert got.total.value is None
     assert "never sure" in got.total.reason
     assert any("findings of its counter" in f.message for f in got.findings if f.code == "no-readings")
+
+
+def counted_watts(watts: float, every: float, range_j: float, n: int = 100) -> pl.DataFrame:
+    start = datetime(2026, 3, 2, 8, tzinfo=UTC)
+    rows = [("cpu:0", start + timedelta(seconds=every * i), (watts * every * i + 3000.0) % range_j) for i in range(n)]
+    return pl.DataFrame(rows, schema=["device", "ts_utc", "energy_counter_j"], orient="row")
+
+
+def test_steps_that_may_hide_a_wrap_do_not_bound_the_power_of_the_time_that_is_open() -> None:
+    # 380 W draws 3040 J in 8 s, more than half of the range: only the idle second half is sure, at 90 W.
+    busy, idle = counted_watts(380.0, 8.0, 4294.967296), counted_watts(90.0, 8.0, 4294.967296)
+    start, end = busy["ts_utc"][0], busy["ts_utc"][-1]
+    log = pl.concat([busy, idle.with_columns(pl.col("ts_utc") + timedelta(seconds=800))])
+    got = energy.from_counter(log, start_utc=start, end_utc=end + timedelta(seconds=200), range_j=4294.967296)
+    truth = 380.0 * 792
+    assert got.total.hi is not None and got.total.hi >= truth
+    gap = next(f.message for f in got.findings if f.code == "gap-not-bridged" or f.code == "log-starts-late")
+    assert "500 W" in gap or "open" in gap
+
+
+def test_resets_at_the_height_of_a_usual_range_name_what_to_write() -> None:
+    found = counters.deltas(counted_watts(380.0, 1.0, 4294.967296, 200)).findings
+    (reset,) = [f for f in found if f.code == "counter-reset"]
+    assert "range_j = 4294.967296" in reset.message
+    assert all(
+        "range_j" not in f.message
+        for f in counters.deltas(counted_watts(380.0, 1.0, 3500.0, 40)).findings
+        if f.code == "counter-reset"
+    )

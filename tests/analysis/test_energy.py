@@ -530,3 +530,17 @@ def test_logged_steps_that_samples_meet_at_one_phase_are_refused_and_others_are_
     got = integrate(power[1.37], 0, 600, steps=steps)
     assert got.total.lo <= 600 * 290 <= got.total.hi
     assert integrate(power[2.0], 0, 600, steps=steps, window_s=2.0).total.value is not None
+
+
+def test_a_sensor_that_lags_has_an_interval_that_holds_the_run():
+    # A controller follows its load with 15 s; moved back by that, a run still loses 11 s of its height at the ends.
+    at = np.arange(-400.0, 1400.0, 0.1)
+    load = np.where((at >= 0) & (at < 1000), 1600.0, 560.0)
+    slow = np.zeros(at.size)
+    slow[0] = load[0]
+    for i in range(1, at.size):
+        slow[i] = slow[i - 1] + (load[i - 1] - slow[i - 1]) * 0.1 / 15
+    power = frame([(float(t), float(w)) for t, w in zip(at[::50], slow[::50], strict=True)])
+    got = integrate(power, 0, 1000, trail_s=15.0, load_edges=True)
+    assert got.total.lo <= 1600e3 <= got.total.hi
+    assert got.total.hi - got.total.lo < 0.04 * 1600e3

@@ -103,6 +103,8 @@ def test_jobs_side_by_side_are_set_against_the_node_with_all_of_its_boards(analy
     rest = results.filter(metric="residual_power_w").sort("run_id")
     assert rest["value"].to_list() == [None, None]
     assert [reason.split()[0] for reason in rest["reason"]] == ["gpu:1", "gpu:0"]
+    stalled = results.filter(metric="stall_s", scope="node").sort("run_id")["reason"]
+    assert [reason.split()[0] for reason in stalled] == ["b", "a"]
 
 
 def test_without_a_node_the_facility_has_the_sum_of_cards_processors_and_memory(analysed):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from joulebook import clock_error, energy, mirrors, rules
+from joulebook import clock_error, energy, energy_findings, energy_gaps, mirrors, rules
 from joulebook.findings import Estimate
 from joulebook_pipelines.stages import counter_ranges
 from joulebook_pipelines.stages.context import MARGIN_S, WHOLE_LOG, Context, Run, Stage, side_by_side
@@ -151,7 +151,7 @@ def _integrated(
         return energy.from_counter(power, start_utc=run.start_utc, end_utc=run.end_utc, range_j=ranges)
     window_s = channels["window_s"].drop_nulls()
     trail_s = channels["trail_s"].drop_nulls()
-    return energy.integrate(
+    found = energy.integrate(
         power,
         start_utc=run.start_utc,
         end_utc=run.end_utc,
@@ -164,6 +164,16 @@ def _integrated(
         window_s=float(window_s[0]) if len(window_s) == channels.height and len(window_s) else 0.0,
         trail_s=float(trail_s[0]) if len(trail_s) == channels.height and trail_s.n_unique() == 1 else 0.0,
     )
+    has = power["energy_counter_j"] if "energy_counter_j" in power.columns else None
+    if (
+        has is None
+        or has.null_count() == power.height
+        or found.frame["coverage_ratio"][0] >= energy_findings.FULL_COVERAGE
+    ):
+        return found
+    told = power.filter(pl.col("energy_counter_j").is_not_null())
+    counted = energy.from_counter(told, start_utc=run.start_utc, end_utc=run.end_utc, range_j=ranges)
+    return energy_gaps.counted(found, counted)
 
 
 def _with_clock_error(

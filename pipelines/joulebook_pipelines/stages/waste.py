@@ -47,12 +47,37 @@ def _stall_jobs(
             warm = context.number(run.run_id, scope, "warmup_s")
             begin = run.start_utc + timedelta(seconds=(warm.value if warm is not None else None) or 0.0)
             if power.height > 2:
-                yield partial(_found, run, scope, power, begin, None if idle is None else idle.value, known, not notes)
+                level = None if idle is None else idle.value
+                yield partial(_found, run, scope, power, begin, level, known, not notes, _beside(run, scope, runs))
+
+
+def _beside(run: Run, scope: str, runs: list[Run]) -> str:
+    """Return the run that another one shares the power of a scope with, "" where it has it alone: steps of power may be of either."""
+    for other in runs:
+        apart = run.devices and other.devices and not set(run.devices) & set(other.devices)
+        meets = other.start_utc < run.end_utc and other.end_utc > run.start_utc
+        if other.run_id != run.run_id and other.host == run.host and meets and not (scope == "board" and apart):
+            return other.run_id
+    return ""
 
 
 def _found(
-    run: Run, scope: str, power: pl.DataFrame, begin: datetime, idle_w: float | None, known: pl.DataFrame, whole: bool
+    run: Run,
+    scope: str,
+    power: pl.DataFrame,
+    begin: datetime,
+    idle_w: float | None,
+    known: pl.DataFrame,
+    whole: bool,
+    beside: str,
 ) -> tuple[Run, str, bool, stalls.Stalls]:
+    if beside:
+        return (
+            run,
+            scope,
+            whole,
+            stalls.none(f"{beside} ran beside it: steps of this power may be its own or the other's"),
+        )
     warm = totals.between(power, begin, run.end_utc)
     return run, scope, whole, stalls.find(warm, idle_w=idle_w, marks=known if known.height else None)
 
