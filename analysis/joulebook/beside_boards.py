@@ -174,8 +174,8 @@ def doubted(marginal: Estimate, found: Beside) -> tuple[Estimate, tuple[Finding,
     lower = marginal.value if marginal.lo is None else marginal.lo
     finding = Finding(
         "marginal-other-draw", Severity.WARNING, "marginal energy",
-        f"The machine's power stepped {wording.counted(found.steps, 'time')} by up to {found.most_w:.4g} W while its boards did not: another "
-        f"job may have drawn {wording.energy(found.energy_j)} of the run's energy. The interval reaches down by that.",
+        f"The machine's power stepped {wording.counted(found.steps, 'time')} by up to {found.most_w:.4g} W while its boards did "
+        f"not: another job may have drawn {wording.energy(found.energy_j)} of the run's energy. The interval reaches down by that.",
         {"energy_j": found.energy_j, "most_w": found.most_w, "steps": found.steps},
     )  # fmt: skip
     reason = "; ".join(filter(None, (marginal.reason, why)))

@@ -230,7 +230,7 @@ def _with_meetings(result: DeviceEnergy, rule: Rule, *, spread_w: float, second_
     if rule.step_ends is None or not result.method.startswith("trapezoid") or not result.known or not result.period_s:
         return result
     sample_s = max(result.period_s, rule.update_s or 0.0)
-    if rule.window_s >= sample_s:
+    if rule.window_s >= sample_s or not spread_w:  # readings that are all equal are told as such
         return result
     end_s, number = rule.step_ends
     at_s = result.stamp_s + second_s

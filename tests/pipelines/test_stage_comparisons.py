@@ -77,3 +77,16 @@ def test_a_power_limit_that_only_the_cards_log_tells_is_the_knob(tmp_path):
     ((severity, message),) = told
     assert severity == "note"
     assert "1 run (r4)" in message and "labels = { power_limit_w = … }" in message
+
+
+def test_a_setting_whose_runs_reach_no_target_is_named(tmp_path):
+    (tmp_path / "runs.csv").write_text(table())
+    toml = '[[source]]\npath = "runs.csv"\n[[sweep]]\nname = "batch"\nknob = "batch_size"\nscope = "board"\n'
+    for name, batch, start, seconds, *_ in (line.split(",") for line in table().splitlines()[1:]):
+        end = datetime.fromisoformat(start) + timedelta(seconds=float(seconds))
+        toml += f'[[run]]\nid = "{name}"\nstart = {start}\nend = {end:%Y-%m-%dT%H:%M:%SZ}\n'
+        toml += "" if batch == "8" else "tokens_to_target = 5e8\n"
+    (tmp_path / "study.toml").write_text(toml)
+    with open_store(run.analyse(config.load(tmp_path), tmp_path / "out").store) as store:
+        (told,) = store.findings().filter(pl.col("code") == "target-not-reached")["message"]
+    assert told.startswith("At batch_size 8 no run reaches the target: tokens_to_target is not given")

@@ -277,3 +277,21 @@ def test_what_is_recomputed_is_work_of_the_hardware_and_not_of_the_model(tmp_pat
     with open_store(run.analyse(config.load(tmp_path), tmp_path / "out").store) as store:
         rows = store.results().filter(pl.col("metric").is_in(["mfu_ratio", "hfu_ratio"]))
     assert dict(rows.select("metric", "value").iter_rows()) == pytest.approx(right)
+
+
+@pytest.mark.parametrize("name", ["r", "train"])
+def test_steps_of_a_run_that_study_toml_names_otherwise_are_told(analysed, name):
+    seconds = [f"{at // 60:02}:{at % 60:02}" for at in range(61)]
+    gpu = "timestamp, index, power.draw [W]\n" + "".join(f"2026/03/03 09:{at}.000, 0, 100.00 W\n" for at in seconds)
+    log = "".join(f'{{"time": "2026-03-03T09:{at}Z", "step": {k}, "tokens": 10}}\n' for k, at in enumerate(seconds[1:]))
+    named = f'timezone = "UTC"\n[[run]]\nid = "{name}"\nstart = 2026-03-03T09:00:00Z\nend = 2026-03-03T09:01:00Z\n'
+    results, findings = analysed({"gpu.csv": gpu, "train.jsonl": log}, general=named)
+    told = findings.filter(code="steps-of-no-run")["message"].to_list()
+    per_joule = results.filter(metric="tokens_per_j", device="")["value"].to_list()
+    if name == "train":
+        assert told == []
+        assert per_joule == pytest.approx([600 / 6000])
+    else:
+        assert 'id = "train"' in told[0]
+        assert "'train.jsonl'" in told[0]
+        assert per_joule in ([], [None])

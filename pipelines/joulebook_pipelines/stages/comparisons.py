@@ -41,6 +41,7 @@ def _sweeps(context: Context) -> Numbers:
         numbers.find("", (*short, *failed))
         if runs.is_empty():
             continue
+        numbers.find("", _unreached(entry, runs))
         name = pl.lit(entry.name).alias("sweep")
         curves.append(schema.conform(sweep.curves(runs).with_columns(name, knob=pl.lit(entry.knob)), "sweeps"))
         for objective in _objectives(entry):
@@ -78,6 +79,25 @@ def _points(context: Context, entry: Sweep) -> pl.DataFrame:
         .join(numbers, on="run_id", how="left").join(steps, on="run_id", how="left").join(target, on="run_id", how="left")
     )  # fmt: skip
     return joined
+
+
+def _unreached(entry: Sweep, runs: pl.DataFrame) -> list[Finding]:
+    """Name the settings that have no tokens to the target in any run, where others have: they are in no comparison to the target."""
+    known = runs.group_by("x").agg(reached=pl.col("tokens_to_target").is_not_null().any()).sort("x")
+    short = known.filter(~pl.col("reached"))["x"].to_list()
+    if not short or len(short) == known.height:
+        return []
+    named, target = ", ".join(f"{x:g}" for x in short), entry.target_loss
+    why = (
+        "tokens_to_target is not given"
+        if target is None
+        else f"the smoothed loss does not stay at or below {target:g} before the log ends"
+    )
+    return [Finding(
+        "target-not-reached", Severity.WARNING, entry.name,
+        f"At {entry.knob} {named} no run reaches the target: {why}. These settings are in no comparison to the target, so one of them may "
+        "be the best; let them run longer.", {"settings": short},
+    )]  # fmt: skip
 
 
 def _logged(context: Context, knob: str) -> pl.DataFrame:

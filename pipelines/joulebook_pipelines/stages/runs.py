@@ -27,6 +27,7 @@ def _work(context: Context) -> Numbers:
     logged = context.store.table("logged_runs")
     if context.study.runs:
         frame = _configured(context, logged)
+        numbers.find("", _unclaimed(frame, logged, context.store.table("sources")))
     else:
         frame, late = _without_first_steps(_of_logs(logged), context.store.table("steps"))
         numbers.find("", [_begun_late(late)] if late else [])
@@ -82,6 +83,31 @@ def _configured(context: Context, logged: pl.DataFrame) -> pl.DataFrame:
             "labels": json.dumps(labels | dict(run.labels), sort_keys=True),
         })  # fmt: skip
     return pl.DataFrame(rows, schema=schema.table("runs").schema)
+
+
+def _unclaimed(runs: pl.DataFrame, logged: pl.DataFrame, sources: pl.DataFrame) -> list[Finding]:
+    """Say which training logs tell of runs that study.toml has under another name, by their times: their steps are in no number."""
+    others = logged.filter((pl.col("origin") == "training log") & ~pl.col("run_id").is_in(runs["run_id"].implode()))
+    pairs = others.join(runs, on="host", suffix="_of").filter(
+        (pl.col("start_utc") < pl.col("end_utc_of")) & (pl.col("end_utc") > pl.col("start_utc_of"))
+    )
+    pairs = pairs.join(sources.select("source_id", "path"), on="source_id").sort(
+        "start_utc_of", "run_id_of", "path", "run_id"
+    )
+    has_own = set(logged["run_id"])
+    found = []
+    for part in pairs.partition_by("run_id_of", maintain_order=True):
+        run, names = part["run_id_of"][0], part["run_id"].unique(maintain_order=True).to_list()
+        paths = part["path"].unique(maintain_order=True).to_list()
+        told, of = (", ".join(map(repr, n[:8])) + (" …" if n[8:] else "") for n in (paths, names))
+        cure = f'name this [[run]] id = "{names[0]}", or write' if len(names) == 1 else "write"
+        found.append(Finding(
+            "steps-of-no-run", Severity.NOTE if run in has_own else Severity.WARNING, run,
+            f"Steps in {told} fall into run {run} of study.toml, but are told of {of}, which it does not have: their tokens and "
+            f"losses are in no number. If they are its own, {cure} run = \"{run}\" into the lines of the log.",
+            {"runs": names, "paths": paths},
+        ))  # fmt: skip
+    return found
 
 
 def _of_logs(logged: pl.DataFrame) -> pl.DataFrame:
