@@ -43,6 +43,9 @@ LONG_QUIET_S: Final = 600.0
 SETTLING: Final = "soon after work, while another stretch is at thermal rest"
 """Why a quiet stretch is not used though nothing else speaks against it."""
 
+UNMOVED: Final = "its readings are all equal, as of a sensor that is stuck or coarse"
+"""Why a stretch without a single usable reading is not used."""
+
 ELSEWHERE: Final = "the boards rest, and something else draws"
 """Why a quiet stretch above the lowest level is not used where utilisation tells that the boards were at rest."""
 
@@ -92,6 +95,7 @@ def _quiet(series: pl.DataFrame, window: tuple[datetime, datetime]) -> pl.DataFr
     short = (pl.col("n") < MIN_READINGS) | (lasts < MIN_QUIET_S - 1.0)
     reason = (
         pl.when(pl.lit(used >= BUSY_UTILIZATION_RATIO)).then(pl.lit(f"in use: utilisation {used:.2f}"))
+        .when((pl.col("n") == 0) & (lasts >= MIN_QUIET_S)).then(pl.lit(UNMOVED))
         .when(short).then(pl.lit("too short"))
         .when(pl.col("kind") == "transient").then(pl.col("reason"))
         .when(drifts).then(pl.lit("still warming or cooling"))

@@ -50,3 +50,14 @@ def test_a_node_whose_boards_rest_is_at_rest_though_it_draws_most_of_what_it_dra
         assert not quiet.stretches(node, runs=runs, use=use)["used"].any()
     # As high as the run: whatever it is, it is no rest.
     assert not quiet.stretches(series([470, 480, 470], [300, 300, 300]), runs=runs, use=boards)["used"].any()
+
+
+def test_a_rest_of_equal_readings_is_not_called_too_short():
+    at = [START + timedelta(seconds=5 * i) for i in range(330)]
+    watts = [564.0] * 130 + [1500.0 + 4 * (i % 3) for i in range(200)]
+    node = pl.DataFrame(
+        {"ts_utc": at, "power_w": watts, "utilization_ratio": pl.Series([None] * 330, dtype=pl.Float64)}
+    )
+    rows = quiet.stretches(node, runs=pl.DataFrame({"start_utc": [at[130]], "end_utc": [at[-1]]}))
+    assert not rows["used"].any()
+    assert quiet.UNMOVED in set(rows["reason"])
