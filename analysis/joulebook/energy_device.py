@@ -230,7 +230,7 @@ def _with_meetings(result: DeviceEnergy, rule: Rule, *, spread_w: float, second_
     if rule.step_ends is None or not result.method.startswith("trapezoid") or not result.known or not result.period_s:
         return result
     sample_s = max(result.period_s, rule.update_s or 0.0)
-    if rule.window_s >= sample_s or not spread_w:  # readings that are all equal are told as such
+    if rule.window_s >= sample_s:
         return result
     end_s, number = rule.step_ends
     at_s = result.stamp_s + second_s
@@ -239,9 +239,8 @@ def _with_meetings(result: DeviceEnergy, rule: Rule, *, spread_w: float, second_
         hidden_w = met.amplitude_w(spread_w=met.spread_w, window_s=rule.window_s, sample_s=sample_s)
         return replace(result, aliasing_j=max(result.aliasing_j, hidden_w * result.covered_s))
     hidden_w = met.amplitude_w(spread_w=spread_w, window_s=rule.window_s, sample_s=sample_s)
-    reason = (
-        f"steps of {met.step_s:.4g} s and samples every {sample_s:.4g} s keep meeting at the same phase: "
-        f"the mean may be off by {hidden_w:.4g} W or more"
+    reason = f"steps of {met.step_s:.4g} s and samples every {sample_s:.4g} s keep meeting at the same phase: " + (
+        f"the mean may be off by {hidden_w:.4g} W or more" if hidden_w else "nobody knows what they miss"
     )
     return replace(result, refused=True, reason=reason, unknown_j=np.nan)
 
