@@ -11,6 +11,8 @@ from joulebook_pipelines.ingest import SourceFile, ingest
 from joulebook_pipelines.logs.contract import Options
 from joulebook_pipelines.store import open_store
 
+pytestmark = pytest.mark.usefixtures("energy_stages")
+
 
 def _found(folder, tmp_path, code, zone="UTC"):
     source = SourceFile(folder / "gpu.csv", "gpu.csv", "node", None, Options(timezone=zone))
