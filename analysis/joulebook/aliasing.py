@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from joulebook.arrays import Floats
 
 RESOLVED = 4.5
 """With more samples in a step than this, what a step's harmonics can hide is small against other parts."""

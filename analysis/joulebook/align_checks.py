@@ -235,24 +235,7 @@ def flags(
             "Declare the right timezone of its sources.",
             {"slip_s": turns * SLIP_S, "rest_s": rest, "offset_s": offset_s},
         ))  # fmt: skip
-    off = abs(rest) if out else abs(offset_s)
-    sure = lo_hi_s[0] > 0 or lo_hi_s[1] < 0
-    if off > FLAG_S[0] and not (sure or out):
-        out.append(Finding(
-            "clock-uncertain", Severity.NOTE, subject,
-            f"The clock may be right: its offset is only known to be {lo_hi_s[0]:.2f} to {lo_hi_s[1]:.2f} s. {offset_s:.2f} s, the "
-            "most likely, are corrected here; a log that samples faster, or more starts and ends of load, would tell.",
-            {"offset_s": offset_s, "offset_lo_s": lo_hi_s[0], "offset_hi_s": lo_hi_s[1]},
-        ))  # fmt: skip
-    elif off > FLAG_S[0]:
-        limit = FLAG_S[1] if off > FLAG_S[1] else FLAG_S[0]
-        severity = Severity.WARNING if off > FLAG_S[1] else Severity.NOTE
-        out.append(Finding(
-            f"clock-off-{limit:g}s".replace(".", ""), severity, subject,
-            f"The clock is off by {offset_s:.2f} s ({lo_hi_s[0]:.2f} to {lo_hi_s[1]:.2f} s), more than {limit:g} s. It is "
-            "corrected here; synchronise it at the source.",
-            {"offset_s": offset_s, "offset_lo_s": lo_hi_s[0], "offset_hi_s": lo_hi_s[1], "limit_s": limit},
-        ))  # fmt: skip
+    out += _off(abs(rest) if out else abs(offset_s), offset_s, lo_hi_s, subject, sure=bool(out))
     for when, size in steps.iter_rows():
         out.append(Finding(
             "clock-stepped", Severity.ERROR, subject,
@@ -266,3 +249,22 @@ def flags(
             {"drift_ppm": drift_ppm},
         ))  # fmt: skip
     return tuple(out)
+
+
+def _off(off_s: float, offset_s: float, lo_hi_s: tuple[float, float], subject: str, *, sure: bool) -> list[Finding]:
+    """Say how far a clock is off beside whole quarters of an hour, or that it may be right."""
+    if off_s <= FLAG_S[0]:
+        return []
+    evidence = {"offset_s": offset_s, "offset_lo_s": lo_hi_s[0], "offset_hi_s": lo_hi_s[1]}
+    if not sure and lo_hi_s[0] <= 0 <= lo_hi_s[1]:
+        return [Finding(
+            "clock-uncertain", Severity.NOTE, subject,
+            f"The clock may be right: its offset is only known to be {lo_hi_s[0]:.2f} to {lo_hi_s[1]:.2f} s. {offset_s:.2f} s, the "
+            "most likely, are corrected here; a log that samples faster, or more starts and ends of load, would tell.", evidence,
+        )]  # fmt: skip
+    limit = FLAG_S[1] if off_s > FLAG_S[1] else FLAG_S[0]
+    return [Finding(
+        f"clock-off-{limit:g}s".replace(".", ""), Severity.WARNING if off_s > FLAG_S[1] else Severity.NOTE, subject,
+        f"The clock is off by {offset_s:.2f} s ({lo_hi_s[0]:.2f} to {lo_hi_s[1]:.2f} s), more than {limit:g} s. It is "
+        "corrected here; synchronise it at the source.", {**evidence, "limit_s": limit},
+    )]  # fmt: skip

@@ -143,9 +143,8 @@ def measure(
         period_s=period, n=ahead + int(stamp[seen].size > 0), missing=bridged, method=method,
     )  # fmt: skip
     result = judged(result, power_w=power, seen=seen, length_s=length_s, blur_s=blur, held_s=held_s)
-    result = _rounded(result, readings, seen)
     spread_w = float(np.ptp(power)) if power.size else 0.0
-    result = _with_aliasing(result, rule, spread_w=spread_w, length_s=length_s)
+    result = _with_aliasing(_rounded(result, readings, seen), rule, spread_w=spread_w, length_s=length_s)
     return _with_meetings(result, rule, spread_w=spread_w, second_s=origin_us % 1_000_000 / 1e6)
 
 

@@ -122,9 +122,8 @@ class Reader:
     def parts(self) -> Iterator[Part]:
         """Yield the channels, then what each block says."""
         yield Part(lines=self._sheet.first_row - 1, channels=tuple(g.channel for g in self._sheet.groups))
-        for block in rows.below(
-            self._log.blocks(LARGER if len(self._sheet.groups) > 1 else 1), self._sheet.first_row - 1
-        ):
+        blocks = self._log.blocks(LARGER if len(self._sheet.groups) > 1 else 1)
+        for block in rows.below(blocks, self._sheet.first_row - 1):
             for piece in self._scanner.read(block) if self._scanner else (block,):
                 if isinstance(piece, Block):
                     yield self._careful(piece)

@@ -106,13 +106,13 @@ def _nothing_found(context: Context, run: Run) -> list[Finding]:
                 "No source of the study holds a power reading that could be used.",
             )
         ]
+    if ((spans["start_utc"] < run.end_utc) & (spans["end_utc"] > run.start_utc)).any():
+        return [_in_a_hole(context, run)]
     distances: list[float] = [
         min((s - run.end_utc).total_seconds(), (e - run.start_utc).total_seconds(), key=math.fabs)
         for s, e in zip(spans["start_utc"], spans["end_utc"], strict=True)
     ]
     nearest_s = min(distances, key=math.fabs)
-    if ((spans["start_utc"] < run.end_utc) & (spans["end_utc"] > run.start_utc)).any():
-        return [_in_a_hole(context, run)]
     hours = " If that is about a whole number of hours, a timezone in study.toml is wrong."
     near = " What was read around it speaks of the time beside it."
     return [Finding(

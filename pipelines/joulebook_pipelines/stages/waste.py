@@ -47,8 +47,13 @@ def _stall_jobs(
             warm = context.number(run.run_id, scope, "warmup_s")
             begin = run.start_utc + timedelta(seconds=(warm.value if warm is not None else None) or 0.0)
             if power.height > 2:
-                level = None if idle is None else idle.value
-                yield partial(_found, run, scope, power, begin, level, known, not notes, _beside(run, scope, runs))
+                other, level = _beside(run, scope, runs), None if idle is None else idle.value
+                shared = (
+                    stalls.none(f"{other} ran beside it: steps of this power may be its own or the other's")
+                    if other
+                    else None
+                )
+                yield partial(_found, run, scope, power, begin, level, known, not notes, shared)
 
 
 def _beside(run: Run, scope: str, runs: list[Run]) -> str:
@@ -69,15 +74,10 @@ def _found(
     idle_w: float | None,
     known: pl.DataFrame,
     whole: bool,
-    beside: str,
+    shared: stalls.Stalls | None,
 ) -> tuple[Run, str, bool, stalls.Stalls]:
-    if beside:
-        return (
-            run,
-            scope,
-            whole,
-            stalls.none(f"{beside} ran beside it: steps of this power may be its own or the other's"),
-        )
+    if shared is not None:
+        return run, scope, whole, shared
     warm = totals.between(power, begin, run.end_utc)
     return run, scope, whole, stalls.find(warm, idle_w=idle_w, marks=known if known.height else None)
 
